@@ -1,0 +1,2 @@
+//! Checks: `cargo run -p ci -- STEP`.
+fn main() {}

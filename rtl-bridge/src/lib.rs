@@ -1,0 +1,1 @@
+//! Verilator-built OpenNIC RTL, from Rust.

@@ -1,0 +1,143 @@
+//! A card, whatever it is made of, as the testbench runs it.
+
+use models::host_memory::HostMemory;
+use models::time::Time;
+use regs::{Bar, FuncId, PortId};
+
+/// How many functions and ports, and their limits. `PFxPORTS[,queues=N,max-pkt=N,mtu=N,ring=N]` on the command line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// PCIe functions, 1…4.
+    pub functions: u8,
+    /// Ethernet ports, 1…2.
+    pub ports: u8,
+    /// Queues for each function that the driver sets up.
+    pub queues: u16,
+    /// Shortest frame the MAC takes, in bytes *with* FCS, as upstream's `MIN_PKT_LEN` counts.
+    pub min_pkt_len: u16,
+    /// Longest frame the MAC takes, in bytes *with* FCS, as upstream's `MAX_PKT_LEN` counts.
+    pub max_pkt_len: u16,
+    /// The driver's MTU: IP bytes, Ethernet header and FCS left out.
+    pub mtu: u16,
+    /// Entries of each ring as programmed in the table, the status entry included.
+    pub ring: u16,
+}
+
+/// A frame at a port: wire side, FCS left out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WireFrame {
+    /// Ethernet header to payload; no preamble, no FCS.
+    pub data: Vec<u8>,
+    /// The FCS was wrong (in), or `tuser_err` was set (out).
+    pub err: bool,
+    /// Not before this time does its first beat start (in); when its last beat left (out).
+    pub time: Time,
+}
+
+/// What ended an [`Card::advance`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The time asked for has come.
+    Deadline,
+    /// The card emitted an MSI-X message at its present time.
+    Interrupt {
+        /// Who.
+        func: FuncId,
+        /// Index into the function's MSI-X table.
+        vector: u16,
+    },
+    /// A frame left a port and waits in [`Card::wire_out`].
+    Wire(PortId),
+}
+
+/// A card that stopped, or that did not answer.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CardError {
+    /// The bus answered with an error.
+    #[error("{bar} offset {offset:#x}: {response}")]
+    Bus {
+        /// Register space.
+        bar: Bar,
+        /// Byte offset.
+        offset: u32,
+        /// `"DECERR"` or `"SLVERR"`.
+        response: &'static str,
+    },
+    /// A register access or a frame made no progress within the hang limit.
+    #[error("no progress for {cycles} cycles of axis_aclk, at {at}: {what}")]
+    Hang {
+        /// The limit, `--hang-cycles`.
+        cycles: u64,
+        /// When.
+        at: Time,
+        /// What was waited for.
+        what: String,
+    },
+    /// An assertion, `$fatal` or `$stop` in RTL.
+    #[error("RTL stopped at {at}: {message}")]
+    Rtl {
+        /// When.
+        at: Time,
+        /// Instance path and message, as the RTL printed them.
+        message: String,
+    },
+}
+
+/// One OpenNIC card.
+///
+/// It owns its state but no host memory: that is lent to each call that may do DMA. MMIO writes only record; the work
+/// (and its DMA) happens while time advances.
+pub trait Card {
+    /// `model`, `hybrid`, `rtl`, …
+    fn name(&self) -> &str;
+
+    /// Power-up reset, state as after it; time goes on.
+    ///
+    /// # Errors
+    /// [`CardError`].
+    fn reset(&mut self) -> Result<(), CardError>;
+
+    /// The present.
+    fn now(&self) -> Time;
+
+    /// Run until `until`, or until the first interrupt or wire frame, whichever comes first; [`Card::now`] is its time then.
+    ///
+    /// # Errors
+    /// [`CardError::Rtl`], [`CardError::Hang`].
+    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError>;
+
+    /// Read a register. Time passes until the card answers.
+    ///
+    /// # Errors
+    /// [`CardError`].
+    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError>;
+
+    /// Write a register. Posted.
+    ///
+    /// # Errors
+    /// [`CardError`].
+    fn mmio_write(&mut self, func: FuncId, bar: Bar, offset: u32, value: u32, memory: &mut dyn HostMemory) -> Result<(), CardError>;
+
+    /// Interrupts raised since the last call, in order of time: those met while a register access ran are here too.
+    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)>;
+
+    /// May a frame of `len_bytes` start at this port without overflowing the receive buffer? (`--pace fast`)
+    fn wire_room(&self, port: PortId, len_bytes: usize) -> bool;
+
+    /// A frame arrives at the port, after those before it, not before `frame.time`.
+    fn wire_in(&mut self, port: PortId, frame: WireFrame);
+
+    /// How many frames given to [`Card::wire_in`] have not yet entered the card.
+    fn wire_queued(&self, port: PortId) -> usize;
+
+    /// The next frame that left the port.
+    fn wire_out(&mut self, port: PortId) -> Option<WireFrame>;
+
+    /// An empty buffer for the next frame in, from those the card has finished with.
+    fn recycle(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Nothing inside moves until something from outside does.
+    fn idle(&self) -> bool;
+}

@@ -1,0 +1,3 @@
+//! `onic`: the only place that joins a card, a driver and a trace.
+
+pub mod card;

@@ -1,0 +1,2 @@
+//! The `onic` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Captures in and out, and the golden cases.
