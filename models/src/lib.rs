@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod host_memory;
+pub mod observation;
 pub mod stream;
 pub mod time;
 pub mod user_box;

@@ -2,6 +2,8 @@
 
 use models::host_memory::HostMemory;
 use models::time::Time;
+
+pub use models::observation::{Fate, Observation, Point};
 use regs::{Bar, FuncId, PortId};
 
 /// How many functions and ports, and their limits. `PFxPORTS[,queues=N,max-pkt=N,mtu=N,ring=N]` on the command line.
@@ -132,6 +134,10 @@ pub trait Card {
 
     /// The next frame that left the port.
     fn wire_out(&mut self, port: PortId) -> Option<WireFrame>;
+
+    /// What the card's monitors saw since the last call, in order of time at each point. None from a user's RTL without
+    /// monitors.
+    fn observation(&mut self) -> Option<Observation>;
 
     /// An empty buffer for the next frame in, from those the card has finished with.
     fn recycle(&mut self) -> Vec<u8> {
