@@ -123,8 +123,9 @@ pub trait Card {
     /// Interrupts raised since the last call, in order of time: those met while a register access ran are here too.
     fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)>;
 
-    /// May a frame of `len_bytes` start at this port without overflowing the receive buffer? (`--pace fast`)
-    fn wire_room(&self, port: PortId, len_bytes: usize) -> bool;
+    /// Hold each queued frame at the wire until the receive buffer has room for all of it (`--pace fast`), so that nothing
+    /// overflows; or let frames come when they come.
+    fn gate_wire(&mut self, gated: bool);
 
     /// A frame arrives at the port, after those before it, not before `frame.time`.
     fn wire_in(&mut self, port: PortId, frame: WireFrame);
