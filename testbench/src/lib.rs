@@ -1,3 +1,4 @@
 //! `onic`: the only place that joins a card, a driver and a trace.
 
 pub mod card;
+pub mod host_memory;
