@@ -89,7 +89,7 @@ pub enum CardError {
 ///
 /// It owns its state but no host memory: that is lent to each call that may do DMA. MMIO writes only record; the work
 /// (and its DMA) happens while time advances.
-pub trait Card {
+pub trait Card: Send {
     /// `model`, `hybrid`, `rtl`, …
     fn name(&self) -> &str;
 
