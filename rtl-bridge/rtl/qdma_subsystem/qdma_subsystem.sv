@@ -111,5 +111,204 @@ module qdma_subsystem #(
   // One pulse for each H2C frame dropped because no function owns its queue
   output logic                        mon_h2c_drop_valid
 );
+  if (NUM_PHYS_FUNC < 1 || NUM_PHYS_FUNC > 4) begin : gen_bad_num_phys_func
+    $error("%m: NUM_PHYS_FUNC must be 1 to 4");
+  end
+
+  // ---- What never changes ----
+  assign m_axis_qdma_c2h_ctrl_marker        = 1'b0;
+  assign m_axis_qdma_c2h_ctrl_port_id       = '0;
+  assign m_axis_qdma_c2h_ctrl_ecc           = '0;
+  assign m_axis_qdma_c2h_ctrl_has_cmpt      = 1'b1;
+  assign m_axis_qdma_cpl_size               = 2'd0;             // 8 bytes
+  assign m_axis_qdma_cpl_ctrl_cmpt_type     = 2'd3;             // has payload
+  assign m_axis_qdma_cpl_ctrl_port_id       = '0;
+  assign m_axis_qdma_cpl_ctrl_marker        = 1'b0;
+  assign m_axis_qdma_cpl_ctrl_user_trig     = 1'b0;
+  assign m_axis_qdma_cpl_ctrl_col_idx       = '0;
+  assign m_axis_qdma_cpl_ctrl_err_idx       = '0;
+  assign m_axis_qdma_cpl_ctrl_no_wrb_marker = 1'b0;
+
+  // Metadata's upper half is not looked at (section 4.2).
+  wire unused_mdata = ^s_axis_qdma_h2c_tuser_mdata[31:16];
+
+  if (USE_PHYS_FUNC != 0) begin : gen_path
+    // ---- Register bus: window 0 holds the functions' pages, window 1 the common page ----
+    localparam int unsigned CommonPage = 32'h4000;
+    localparam int unsigned PageSize   = 32'h1000;
+
+    logic [1:0]       awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
+    logic [1:0][31:0] awaddr, wdata, araddr, rdata;
+    logic [1:0] [1:0] bresp, rresp;
+
+    axil_xbar #(
+      .NumSlaves(2),
+      .Base({CommonPage, 32'd0}),
+      .Size({PageSize, PageSize * NUM_PHYS_FUNC})
+    ) u_xbar (
+      .axil_aclk, .axil_aresetn,
+      .s_axil_awvalid, .s_axil_awaddr, .s_axil_awready, .s_axil_wvalid, .s_axil_wdata, .s_axil_wready,
+      .s_axil_bvalid, .s_axil_bresp, .s_axil_bready,
+      .s_axil_arvalid, .s_axil_araddr, .s_axil_arready, .s_axil_rvalid, .s_axil_rdata, .s_axil_rresp, .s_axil_rready,
+      .m_axil_awvalid(awvalid), .m_axil_awaddr(awaddr), .m_axil_awready(awready),
+      .m_axil_wvalid(wvalid), .m_axil_wdata(wdata), .m_axil_wready(wready),
+      .m_axil_bvalid(bvalid), .m_axil_bresp(bresp), .m_axil_bready(bready),
+      .m_axil_arvalid(arvalid), .m_axil_araddr(araddr), .m_axil_arready(arready),
+      .m_axil_rvalid(rvalid), .m_axil_rdata(rdata), .m_axil_rresp(rresp), .m_axil_rready(rready)
+    );
+
+    logic        func_wr, func_rd, common_rd, unused_common_wr;
+    logic [13:0] func_addr;                                     // 13:12 is the function
+    logic [11:0] common_addr;
+    logic [31:0] func_wdata, func_rdata, common_rdata, unused_common_wdata;
+
+    axil_regs #(.AddrWidth(14)) u_func_regs (
+      .axil_aclk, .axil_aresetn,
+      .s_axil_awvalid(awvalid[0]), .s_axil_awaddr(awaddr[0]), .s_axil_awready(awready[0]),
+      .s_axil_wvalid(wvalid[0]), .s_axil_wdata(wdata[0]), .s_axil_wready(wready[0]),
+      .s_axil_bvalid(bvalid[0]), .s_axil_bresp(bresp[0]), .s_axil_bready(bready[0]),
+      .s_axil_arvalid(arvalid[0]), .s_axil_araddr(araddr[0]), .s_axil_arready(arready[0]),
+      .s_axil_rvalid(rvalid[0]), .s_axil_rdata(rdata[0]), .s_axil_rresp(rresp[0]), .s_axil_rready(rready[0]),
+      .reg_clk(axis_aclk), .reg_rstn(axis_aresetn),
+      .reg_wr(func_wr), .reg_rd(func_rd), .reg_addr(func_addr), .reg_wdata(func_wdata), .reg_rdata(func_rdata)
+    );
+
+    axil_regs #(.AddrWidth(12)) u_common_bus (
+      .axil_aclk, .axil_aresetn,
+      .s_axil_awvalid(awvalid[1]), .s_axil_awaddr(awaddr[1]), .s_axil_awready(awready[1]),
+      .s_axil_wvalid(wvalid[1]), .s_axil_wdata(wdata[1]), .s_axil_wready(wready[1]),
+      .s_axil_bvalid(bvalid[1]), .s_axil_bresp(bresp[1]), .s_axil_bready(bready[1]),
+      .s_axil_arvalid(arvalid[1]), .s_axil_araddr(araddr[1]), .s_axil_arready(arready[1]),
+      .s_axil_rvalid(rvalid[1]), .s_axil_rdata(rdata[1]), .s_axil_rresp(rresp[1]), .s_axil_rready(rready[1]),
+      .reg_clk(axis_aclk), .reg_rstn(axis_aresetn),
+      .reg_wr(unused_common_wr), .reg_rd(common_rd), .reg_addr(common_addr), .reg_wdata(unused_common_wdata),
+      .reg_rdata(common_rdata)
+    );
+
+    // ---- Functions ----
+    logic         [15:0] q_base   [NUM_PHYS_FUNC];
+    logic         [15:0] num_q    [NUM_PHYS_FUNC];
+    logic         [31:0] rdata_of [4];
+    logic        [511:0] c2h_data [NUM_PHYS_FUNC];
+    logic         [10:0] c2h_qid  [NUM_PHYS_FUNC];
+    logic         [15:0] c2h_len  [NUM_PHYS_FUNC];
+    logic [NUM_PHYS_FUNC-1:0] c2h_valid, c2h_last, c2h_ready;
+    logic [NUM_PHYS_FUNC-1:0] c2h_in, c2h_drop, c2h_out, h2c_in;
+    logic                     h2c_drop;
+
+    assign func_rdata = rdata_of[func_addr[13:12]];
+
+    for (genvar f = 0; f < 4; f++) begin : gen_func
+      if (f < NUM_PHYS_FUNC) begin : gen_present
+        qdma_function u_function (
+          .axis_aclk, .axis_aresetn,
+          .reg_wr_i(func_wr && func_addr[13:12] == 2'(f)), .reg_rd_i(func_rd && func_addr[13:12] == 2'(f)),
+          .reg_addr_i(func_addr[11:0]), .reg_wdata_i(func_wdata), .reg_rdata_o(rdata_of[f]),
+          .q_base_o(q_base[f]), .num_q_o(num_q[f]),
+          .s_axis_tvalid(s_axis_c2h_tvalid[f]), .s_axis_tdata(s_axis_c2h_tdata[512*f +: 512]),
+          .s_axis_tlast(s_axis_c2h_tlast[f]), .s_axis_tuser_size(s_axis_c2h_tuser_size[16*f +: 16]),
+          .s_axis_tready(s_axis_c2h_tready[f]),
+          .m_axis_tvalid(c2h_valid[f]), .m_axis_tdata(c2h_data[f]), .m_axis_tlast(c2h_last[f]),
+          .m_axis_ctrl_qid(c2h_qid[f]), .m_axis_ctrl_len(c2h_len[f]), .m_axis_tready(c2h_ready[f]),
+          .frame_in_o(c2h_in[f]), .frame_drop_o(c2h_drop[f]),
+          .rss_valid_o(mon_rss_valid[f]), .rss_hash_o(mon_rss_hash[32*f +: 32]),
+          .rss_entry_o(mon_rss_entry[16*f +: 16]), .rss_drop_o(mon_rss_drop[f])
+        );
+      end else begin : gen_absent
+        assign rdata_of[f] = '0;                                // never asked: its page answers DECERR
+      end
+    end
+
+    qdma_h2c #(.NumFunc(NUM_PHYS_FUNC)) u_h2c (
+      .axis_aclk, .axis_aresetn,
+      .q_base_i(q_base), .num_q_i(num_q),
+      .s_axis_tvalid(s_axis_qdma_h2c_tvalid), .s_axis_tdata(s_axis_qdma_h2c_tdata),
+      .s_axis_tlast(s_axis_qdma_h2c_tlast), .s_axis_tuser_qid(s_axis_qdma_h2c_tuser_qid),
+      .s_axis_tuser_len(s_axis_qdma_h2c_tuser_mdata[15:0]), .s_axis_tready(s_axis_qdma_h2c_tready),
+      .m_axis_tvalid(m_axis_h2c_tvalid), .m_axis_tdata(m_axis_h2c_tdata), .m_axis_tkeep(m_axis_h2c_tkeep),
+      .m_axis_tlast(m_axis_h2c_tlast), .m_axis_tuser_size(m_axis_h2c_tuser_size),
+      .m_axis_tuser_src(m_axis_h2c_tuser_src), .m_axis_tuser_dst(m_axis_h2c_tuser_dst),
+      .m_axis_tready(m_axis_h2c_tready),
+      .frame_in_o(h2c_in), .frame_drop_o(h2c_drop)
+    );
+
+    logic [10:0] cpl_qid;
+    logic [15:0] cpl_len, cpl_pkt_id;
+
+    qdma_c2h #(.NumFunc(NUM_PHYS_FUNC)) u_c2h (
+      .axis_aclk, .axis_aresetn,
+      .s_axis_tvalid(c2h_valid), .s_axis_tdata(c2h_data), .s_axis_tlast(c2h_last),
+      .s_axis_ctrl_qid(c2h_qid), .s_axis_ctrl_len(c2h_len), .s_axis_tready(c2h_ready),
+      .m_axis_tvalid(m_axis_qdma_c2h_tvalid), .m_axis_tlast(m_axis_qdma_c2h_tlast),
+      .m_axis_tdata(m_axis_qdma_c2h_tdata), .m_axis_tcrc(m_axis_qdma_c2h_tcrc),
+      .m_axis_ctrl_len(m_axis_qdma_c2h_ctrl_len), .m_axis_ctrl_qid(m_axis_qdma_c2h_ctrl_qid),
+      .m_axis_mty(m_axis_qdma_c2h_mty), .m_axis_tready(m_axis_qdma_c2h_tready),
+      .m_axis_cpl_tvalid(m_axis_qdma_cpl_tvalid), .m_axis_cpl_qid(cpl_qid), .m_axis_cpl_len(cpl_len),
+      .m_axis_cpl_pkt_id(cpl_pkt_id), .m_axis_cpl_tready(m_axis_qdma_cpl_tready),
+      .frame_out_o(c2h_out)
+    );
+
+    // The completion as software sees it (section 11.4); dpar is odd parity over each 32 bits.
+    assign m_axis_qdma_cpl_tdata = {448'd0, cpl_pkt_id, cpl_len, 5'd0, cpl_qid, 16'd0};
+    assign m_axis_qdma_cpl_dpar  = {14'h3FFF, ~^{cpl_pkt_id, cpl_len}, ~^cpl_qid};
+    assign m_axis_qdma_cpl_ctrl_qid             = cpl_qid;
+    assign m_axis_qdma_cpl_ctrl_wait_pld_pkt_id = cpl_pkt_id;
+
+    qdma_common_regs #(.NumFunc(NUM_PHYS_FUNC)) u_common_regs (
+      .axis_aclk, .axis_aresetn,
+      .reg_rd_i(common_rd), .reg_addr_i(common_addr), .reg_rdata_o(common_rdata),
+      .c2h_in_i(c2h_in), .c2h_out_i(c2h_out), .c2h_drop_i(c2h_drop),
+      .h2c_in_i(h2c_in), .h2c_drop_i(h2c_drop)
+    );
+
+    always_ff @(posedge axis_aclk) mon_h2c_drop_valid <= h2c_drop && axis_aresetn;
+  end else begin : gen_no_path
+    // No data path (section 11.5): what comes in is taken and forgotten, nothing goes out, registers echo.
+    logic        unused_wr, rd;
+    logic [14:0] addr;
+    logic [31:0] unused_wdata, rdata_q;
+
+    axil_regs #(.AddrWidth(15)) u_echo (
+      .axil_aclk, .axil_aresetn,
+      .s_axil_awvalid, .s_axil_awaddr, .s_axil_awready, .s_axil_wvalid, .s_axil_wdata, .s_axil_wready,
+      .s_axil_bvalid, .s_axil_bresp, .s_axil_bready,
+      .s_axil_arvalid, .s_axil_araddr, .s_axil_arready, .s_axil_rvalid, .s_axil_rdata, .s_axil_rresp, .s_axil_rready,
+      .reg_clk(axis_aclk), .reg_rstn(axis_aresetn),
+      .reg_wr(unused_wr), .reg_rd(rd), .reg_addr(addr), .reg_wdata(unused_wdata), .reg_rdata(rdata_q)
+    );
+    always_ff @(posedge axis_aclk) if (rd) rdata_q <= {16'h0D0A, 1'b0, addr};
+
+    assign s_axis_qdma_h2c_tready               = 1'b1;
+    assign s_axis_c2h_tready                    = '1;
+    assign m_axis_qdma_c2h_tvalid               = 1'b0;
+    assign m_axis_qdma_c2h_tlast                = 1'b0;
+    assign m_axis_qdma_c2h_tdata                = '0;
+    assign m_axis_qdma_c2h_tcrc                 = '0;
+    assign m_axis_qdma_c2h_ctrl_len             = '0;
+    assign m_axis_qdma_c2h_ctrl_qid             = '0;
+    assign m_axis_qdma_c2h_mty                  = '0;
+    assign m_axis_qdma_cpl_tvalid               = 1'b0;
+    assign m_axis_qdma_cpl_tdata                = '0;
+    assign m_axis_qdma_cpl_dpar                 = '1;
+    assign m_axis_qdma_cpl_ctrl_qid             = '0;
+    assign m_axis_qdma_cpl_ctrl_wait_pld_pkt_id = '0;
+    assign m_axis_h2c_tvalid                    = '0;
+    assign m_axis_h2c_tdata                     = '0;
+    assign m_axis_h2c_tkeep                     = '0;
+    assign m_axis_h2c_tlast                     = '0;
+    assign m_axis_h2c_tuser_size                = '0;
+    assign m_axis_h2c_tuser_src                 = '0;
+    assign m_axis_h2c_tuser_dst                 = '0;
+    assign mon_rss_valid                        = '0;
+    assign mon_rss_hash                         = '0;
+    assign mon_rss_entry                        = '0;
+    assign mon_rss_drop                         = '0;
+    assign mon_h2c_drop_valid                   = 1'b0;
+
+    wire unused_inputs = ^{s_axis_qdma_h2c_tvalid, s_axis_qdma_h2c_tlast, s_axis_qdma_h2c_tdata,
+                           s_axis_qdma_h2c_tuser_qid, s_axis_qdma_h2c_tuser_mdata, m_axis_qdma_c2h_tready,
+                           m_axis_qdma_cpl_tready, m_axis_h2c_tready, s_axis_c2h_tvalid, s_axis_c2h_tdata,
+                           s_axis_c2h_tlast, s_axis_c2h_tuser_size};
+  end
 endmodule
 `default_nettype wire

@@ -152,15 +152,15 @@ module rss_hash (
   function automatic logic [31:0] hash_of(input tuple_t tuple, input logic [319:0] key);
     logic [127:0] bits;
     logic  [63:0] piece;
-    logic  [31:0] hash;
+    logic  [31:0] sum;
     bits = {20'd0, tuple, {VlanBits{1'b0}}};
-    hash = '0;
+    sum  = '0;
     for (int unsigned word = 0; word < 4; word++) begin
       piece = key[32*word +: 64];
       for (int unsigned b = 0; b < 32; b++)
-        hash ^= bits[32*word+b] ? piece[b +: 32] : 32'd0;
+        sum ^= bits[32*word+b] ? piece[b +: 32] : 32'd0;
     end
-    return hash;
+    return sum;
   endfunction
 
   always_ff @(posedge axis_aclk) begin
