@@ -1,0 +1,1 @@
+def header(tops, m, header): return ""
