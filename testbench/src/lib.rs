@@ -3,3 +3,4 @@
 pub mod bench;
 pub mod card;
 pub mod host_memory;
+pub mod shape;

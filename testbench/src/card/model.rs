@@ -1,0 +1,190 @@
+//! `model`: the whole card in Rust, the shell model and the QDMA model joined at the stream seam.
+//!
+//! Event driven: it jumps from one due time of shell, QDMA or wire to the next.
+
+use std::collections::VecDeque;
+
+use models::host_memory::HostMemory;
+use models::qdma::Qdma;
+use models::shell::Shell;
+use models::time::Time;
+use regs::{Bar, FuncId, PortId};
+
+use super::{Card, CardError, Observation, Stop, WireFrame};
+
+/// The behavioural card.
+pub struct ModelCard {
+    shell: Shell,
+    qdma: Qdma,
+    now: Time,
+    wire: Vec<VecDeque<WireFrame>>,
+    /// When each port's wire is free again.
+    wire_free: Vec<Time>,
+    gated: bool,
+    out: Vec<VecDeque<WireFrame>>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Time that a register access takes on the model: a round trip of PCIe and AXI-Lite, so that time passes in poll loops.
+const MMIO_PS: u64 = 200_000;
+
+/// Time on a 100 Gb/s wire of a frame without its FCS: preamble, FCS and the least gap are 24 bytes. Source: IEEE 802.3.
+pub fn wire_time_ps(len_bytes: usize) -> u64 {
+    (len_bytes as u64 + 24) * 80
+}
+
+impl ModelCard {
+    /// Join a shell and a QDMA.
+    pub fn new(shell: Shell, qdma: Qdma, ports: u8) -> ModelCard {
+        let n = usize::from(ports);
+        ModelCard {
+            shell,
+            qdma,
+            now: Time::ZERO,
+            wire: vec![VecDeque::new(); n],
+            wire_free: vec![Time::ZERO; n],
+            gated: true,
+            out: vec![VecDeque::new(); n],
+            spare: Vec::new(),
+        }
+    }
+
+    /// When the frame at the head of a port's queue starts, if nothing holds it.
+    fn wire_due(&self, port: usize) -> Option<Time> {
+        let frame = self.wire[port].front()?;
+        if self.gated && !self.shell.wire_room(PortId(port as u8), frame.data.len()) {
+            return None;
+        }
+        Some(frame.time.max(self.wire_free[port]).max(self.now))
+    }
+
+    fn next_event(&self) -> Time {
+        let wire = (0..self.wire.len()).filter_map(|port| self.wire_due(port));
+        [self.shell.next_event(), self.qdma.next_event()].into_iter().flatten().chain(wire).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Do all that is due now.
+    fn work(&mut self, memory: &mut dyn HostMemory) {
+        for port in 0..self.wire.len() {
+            while self.wire_due(port).is_some_and(|due| due <= self.now)
+                && let Some(frame) = self.wire[port].pop_front()
+            {
+                self.wire_free[port] = self.now + wire_time_ps(frame.data.len());
+                self.shell.wire_rx(self.now, PortId(port as u8), frame.data, frame.err);
+            }
+        }
+        self.shell.step(self.now, &mut self.qdma);
+        self.qdma.step(self.now, memory);
+    }
+
+    /// Move frames that have left the shell to their queues; the port of the first.
+    fn collect_wire(&mut self) -> Option<PortId> {
+        let mut first = None;
+        for (port, out) in self.out.iter_mut().enumerate() {
+            while let Some((time, data, err)) = self.shell.wire_tx(PortId(port as u8)) {
+                out.push_back(WireFrame { data, err, time });
+                first = first.or(Some(PortId(port as u8)));
+            }
+        }
+        first
+    }
+}
+
+impl Card for ModelCard {
+    fn name(&self) -> &str {
+        "model"
+    }
+
+    fn reset(&mut self) -> Result<(), CardError> {
+        self.shell.reset();
+        self.qdma.reset();
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        self.now
+    }
+
+    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
+        loop {
+            if let Some((func, vector, _)) = self.qdma.peek_interrupt() {
+                return Ok(Stop::Interrupt { func, vector });
+            }
+            if let Some(port) = self.collect_wire() {
+                return Ok(Stop::Wire(port));
+            }
+            let next = self.next_event();
+            if next > until {
+                self.now = self.now.max(until);
+                return Ok(Stop::Deadline);
+            }
+            self.now = self.now.max(next);
+            self.work(memory);
+        }
+    }
+
+    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
+        let done = self.now + MMIO_PS;
+        while self.next_event() <= done {
+            self.now = self.now.max(self.next_event());
+            self.work(memory);
+        }
+        self.now = done;
+        match bar {
+            Bar::Qdma => Ok(self.qdma.mmio_read(func, offset)),
+            Bar::Shell => {
+                self.shell.mmio_read(self.now, offset).map_err(|_| CardError::Bus { bar, offset, response: "DECERR" })
+            }
+        }
+    }
+
+    fn mmio_write(
+        &mut self,
+        func: FuncId,
+        bar: Bar,
+        offset: u32,
+        value: u32,
+        _memory: &mut dyn HostMemory,
+    ) -> Result<(), CardError> {
+        match bar {
+            Bar::Qdma => self.qdma.mmio_write(self.now, func, offset, value),
+            Bar::Shell => self
+                .shell
+                .mmio_write(self.now, offset, value)
+                .map_err(|_| CardError::Bus { bar, offset, response: "DECERR" })?,
+        }
+        Ok(())
+    }
+
+    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {
+        self.qdma.take_interrupt()
+    }
+
+    fn gate_wire(&mut self, gated: bool) {
+        self.gated = gated;
+    }
+
+    fn wire_in(&mut self, port: PortId, frame: WireFrame) {
+        self.wire[usize::from(port.0)].push_back(frame);
+    }
+
+    fn wire_queued(&self, port: PortId) -> usize {
+        self.wire[usize::from(port.0)].len()
+    }
+
+    fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
+        self.out[usize::from(port.0)].pop_front()
+    }
+
+    fn observation(&mut self) -> Option<Observation> {
+        self.shell.pop_observation()
+    }
+
+    fn recycle(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_else(|| self.shell.recycle())
+    }
+
+    fn idle(&self) -> bool {
+        self.shell.inside() == 0 && self.qdma.inside() == 0 && self.wire.iter().all(VecDeque::is_empty)
+    }
+}
