@@ -1,0 +1,66 @@
+//! The boundary to C++, whole. `cpp/top.h` is its other half.
+
+#[cxx::bridge(namespace = "onic")]
+pub(crate) mod bridge {
+    /// `onic::Port`.
+    struct PortInfo {
+        name: String,
+        is_input: bool,
+        storage_bytes: u8,
+        width_bits: u32,
+        address: usize,
+    }
+
+    /// `onic::Event`.
+    struct EventInfo {
+        kind: u32,
+        line: u32,
+        time_ps: u64,
+        file: String,
+        text: String,
+    }
+
+    unsafe extern "C++" {
+        include!("rtl-bridge/cpp/bridge.h");
+
+        type Top;
+        type Factory;
+
+        fn linked_factory() -> *const Factory;
+        /// # Safety
+        /// `factory` is a live `onic::Factory` of any ABI: `abi` is its first member in each.
+        unsafe fn factory_abi(factory: *const Factory) -> u32;
+        /// # Safety
+        /// `factory` is a live `onic::Factory` of our ABI.
+        unsafe fn factory_top_module(factory: *const Factory) -> String;
+        /// # Safety
+        /// As [`factory_top_module`].
+        unsafe fn factory_hash(factory: *const Factory) -> String;
+        /// # Safety
+        /// As [`factory_top_module`]; the code behind it stays loaded as long as the top lives.
+        unsafe fn create_top(factory: *const Factory, plusargs: &[String], seed: i32) -> UniquePtr<Top>;
+
+        fn port_count(self: &Top) -> usize;
+        fn describe_port(top: &Top, index: usize) -> PortInfo;
+
+        fn eval(self: Pin<&mut Top>, time_ps: u64) -> bool;
+        fn next_slot(self: Pin<&mut Top>) -> u64;
+        fn finish(self: Pin<&mut Top>) -> bool;
+        fn assertions(self: Pin<&mut Top>, on: bool);
+
+        fn open_trace(top: Pin<&mut Top>, path: &str) -> bool;
+        fn trace_dump(self: Pin<&mut Top>, time_ps: u64);
+        fn trace_close(self: Pin<&mut Top>);
+        fn write_coverage(top: Pin<&mut Top>, path: &str) -> bool;
+
+        fn event_count(self: &Top) -> usize;
+        fn describe_event(top: &Top, index: usize) -> EventInfo;
+        fn clear_events(self: Pin<&mut Top>);
+    }
+}
+
+/// Name of the symbol that every Verilated library exports; `cpp/top.h` declares it.
+pub(crate) const FACTORY_SYMBOL: &[u8] = b"onic_rtl_factory\0";
+
+/// `onic::kAbi`.
+pub(crate) const ABI: u32 = 1;

@@ -1,0 +1,275 @@
+//! A running Verilated top.
+//!
+//! A [`Simulation`] owns one top with a Verilator context of its own; any number may live at once, on any threads. Its
+//! pins are bound once by name ([`Simulation::input`], …) and then touched in place, without a call into C++.
+//!
+//! What RTL has to say comes out of [`Simulation::eval`]: a failed assertion, `$error`, `$fatal`, `$stop` and `$finish`
+//! are a typed [`Stopped`]; what was only printed is in [`Simulation::take_log`].
+//!
+//! The published crate `verilated` (0.1.2, 2018) does not serve: it reaches Verilator only through global state, one
+//! context for the process, and does not link against Verilator 5.
+//!
+//! ```
+//! use rtl_bridge::tops::{self, ShellShape};
+//! use rtl_bridge::verilated::Options;
+//!
+//! let library = tops::shell(&ShellShape::default(), &|_, _, _| {})?; // linked in: no build, no loading
+//! let mut shell = library.start(&Options { seed: 7, ..Options::default() })?;
+//! let clock = shell.input::<bool>("axis_aclk")?;
+//! shell.set(clock, true);
+//! shell.eval(4000)?;
+//! assert_eq!(shell.time_ps(), 4000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod events;
+mod port;
+
+use std::path::{Path, PathBuf};
+
+use cxx::UniquePtr;
+
+use crate::ffi::bridge as ffi;
+pub use events::{StopKind, Stopped};
+pub use port::{Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
+
+/// How a simulation starts.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `+name` and `+name=value`, without anything else before them.
+    pub plusargs: Vec<String>,
+    /// What registers and memories hold before reset, and what an X becomes. Same seed, same run.
+    pub seed: u32,
+    /// Record a window of the run.
+    pub waves: Option<Window>,
+}
+
+/// A piece of the run, as an FST file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// The file, overwritten.
+    pub path: PathBuf,
+    /// First recorded time, ps.
+    pub from_ps: u64,
+    /// Nothing is recorded from here on, ps.
+    pub until_ps: u64,
+}
+
+/// A simulation that could not be started, or an output file that could not be written.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// Verilator refused to make the model.
+    #[error("top `{0}` could not be constructed")]
+    Construction(String),
+    /// A waves or coverage file.
+    #[error("{} can't be written", .0.display())]
+    Unwritable(PathBuf),
+}
+
+/// One top, running.
+pub struct Simulation {
+    top: UniquePtr<ffi::Top>,
+    /// Ties ports to this simulation; no two in a process share it.
+    id: u32,
+    ports: Vec<PortInfo>,
+    time_ps: u64,
+    /// Recording starts at this time; `u64::MAX` while no window is ahead or open.
+    record_from_ps: u64,
+    window: Option<Window>,
+    recording: bool,
+    last_dump_ps: Option<u64>,
+    finished: bool,
+    log: Vec<String>,
+    stopped: Option<Box<Stopped>>,
+}
+
+// SAFETY: a Verilated model with one thread keeps nothing in thread-local storage between calls but the pointer to the
+// thread's context, and every call that runs Verilated code sets that pointer first (cpp/verilated_top.h). `Top` is
+// owned by this value alone, and all methods that change it take `&mut self`.
+unsafe impl Send for Simulation {}
+
+impl Simulation {
+    /// Take over a new top. `name` is for error texts.
+    pub(crate) fn new(top: UniquePtr<ffi::Top>, name: &str, options: &Options) -> Result<Simulation, SimulationError> {
+        let top_ref = top.as_ref().ok_or_else(|| SimulationError::Construction(name.to_string()))?;
+        let ports = (0..top_ref.port_count()).map(|index| PortInfo::new(ffi::describe_port(top_ref, index))).collect();
+        let mut simulation = Simulation {
+            top,
+            id: port::next_id(),
+            ports,
+            time_ps: 0,
+            record_from_ps: u64::MAX,
+            window: None,
+            recording: false,
+            last_dump_ps: None,
+            finished: false,
+            log: Vec::new(),
+            stopped: None,
+        };
+        if let Some(window) = &options.waves {
+            simulation.record(window.clone())?;
+        }
+        Ok(simulation)
+    }
+
+    /// Let the design settle with the pins as they are, at `time_ps`, which never decreases.
+    ///
+    /// # Errors
+    /// [`Stopped`], once for each cause. After a [`StopKind::Fatal`] the top is dead, and each call reports it again;
+    /// after the others the caller may go on, to record some cycles more.
+    #[inline]
+    pub fn eval(&mut self, time_ps: u64) -> Result<(), Box<Stopped>> {
+        self.time_ps = time_ps;
+        let said_something = self.top.pin_mut().eval(time_ps);
+        if time_ps >= self.record_from_ps {
+            self.dump();
+        }
+        if said_something { self.collect() } else { Ok(()) }
+    }
+
+    /// Time of the last [`Simulation::eval`].
+    #[inline]
+    pub fn time_ps(&self) -> u64 {
+        self.time_ps
+    }
+
+    /// Next time at which the RTL itself has something to do: `None` but for RTL with delays, built with `--timing`.
+    pub fn next_slot(&mut self) -> Option<u64> {
+        let slot = self.top.pin_mut().next_slot();
+        (slot != u64::MAX).then_some(slot)
+    }
+
+    /// Assertions on or off; off at the start. Turn them on once every clock domain has been in reset: before that they
+    /// judge random contents.
+    pub fn assertions(&mut self, on: bool) {
+        self.top.pin_mut().assertions(on);
+    }
+
+    /// RTL executed `$finish`.
+    pub fn got_finish(&self) -> bool {
+        self.finished
+    }
+
+    /// Lines that RTL printed and Verilator's warnings since the last call, oldest first.
+    pub fn take_log(&mut self) -> Vec<String> {
+        self.fetch_events();
+        std::mem::take(&mut self.log)
+    }
+
+    /// Run `final` blocks. The last thing to do with a top that did not die.
+    ///
+    /// # Errors
+    /// [`Stopped`] if they stop, too.
+    pub fn finish(&mut self) -> Result<(), Box<Stopped>> {
+        if self.top.pin_mut().finish() { self.collect() } else { Ok(()) }
+    }
+
+    // ---- Waves and coverage ----
+
+    /// Record a window from now on, or from its start, in place of the one that was set before.
+    ///
+    /// # Errors
+    /// [`SimulationError::Unwritable`].
+    pub fn record(&mut self, window: Window) -> Result<(), SimulationError> {
+        self.close_waves();
+        // Opened when the window begins; found out now whether that will work.
+        std::fs::File::create(&window.path).map_err(|_| SimulationError::Unwritable(window.path.clone()))?;
+        self.record_from_ps = window.from_ps;
+        self.window = Some(window);
+        Ok(())
+    }
+
+    /// Will an [`Simulation::eval`] at `time_ps` be recorded? A clock keeps its true shape then.
+    #[inline]
+    pub fn records_at(&self, time_ps: u64) -> bool {
+        time_ps >= self.record_from_ps
+    }
+
+    /// When the last recorded step was.
+    pub(crate) fn last_recorded_ps(&self) -> Option<u64> {
+        self.last_dump_ps
+    }
+
+    /// End the recording and write its file out. Also done when the simulation goes.
+    pub fn close_waves(&mut self) {
+        if self.recording {
+            self.top.pin_mut().trace_close();
+            self.recording = false;
+        }
+        self.window = None;
+        self.record_from_ps = u64::MAX;
+        self.last_dump_ps = None;
+    }
+
+    #[cold]
+    fn dump(&mut self) {
+        let Some(window) = &self.window else { return };
+        if self.time_ps >= window.until_ps {
+            return self.close_waves();
+        }
+        if !self.recording {
+            let path = window.path.to_string_lossy().into_owned();
+            self.recording = ffi::open_trace(self.top.pin_mut(), &path);
+            if !self.recording {
+                self.log.push(format!("waves: {path} can't be opened"));
+                return self.close_waves();
+            }
+        }
+        // Verilator refuses to dump one time twice.
+        if self.last_dump_ps.is_none_or(|last| last < self.time_ps) {
+            self.top.pin_mut().trace_dump(self.time_ps);
+            self.last_dump_ps = Some(self.time_ps);
+        }
+    }
+
+    /// Write the counts of all cover points so far, in the format of `verilator_coverage`.
+    ///
+    /// # Errors
+    /// [`SimulationError::Unwritable`].
+    pub fn write_coverage(&mut self, path: &Path) -> Result<(), SimulationError> {
+        let unwritable = || SimulationError::Unwritable(path.to_path_buf());
+        let name = path.to_str().ok_or_else(unwritable)?;
+        // Verilator ends a run over a file it can't write, so that is found out first.
+        std::fs::File::create(path).map_err(|_| unwritable())?;
+        if ffi::write_coverage(self.top.pin_mut(), name) { Ok(()) } else { Err(unwritable()) }
+    }
+
+    // ---- What the RTL said ----
+
+    #[cold]
+    fn collect(&mut self) -> Result<(), Box<Stopped>> {
+        self.fetch_events();
+        match &self.stopped {
+            // A dead top says it each time.
+            Some(stopped) if stopped.kind == StopKind::Fatal => Err(stopped.clone()),
+            Some(_) => self.stopped.take().map_or(Ok(()), Err),
+            None => Ok(()),
+        }
+    }
+
+    fn fetch_events(&mut self) {
+        let Some(top) = self.top.as_ref() else { return };
+        let all: Vec<_> = (0..top.event_count()).map(|index| ffi::describe_event(top, index)).collect();
+        self.top.pin_mut().clear_events();
+        let digest = events::digest(all);
+        self.log.extend(digest.log);
+        if let Some(first) = digest.first {
+            self.finished |= first.kind == StopKind::Finish;
+            if self.stopped.is_none() {
+                self.stopped = Some(Box::new(first));
+            }
+        }
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        self.close_waves();
+    }
+}
+
+impl std::fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulation").field("time_ps", &self.time_ps).field("ports", &self.ports.len()).finish_non_exhaustive()
+    }
+}
