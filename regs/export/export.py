@@ -46,8 +46,8 @@ def main() -> int:
     header = provenance(repository)
     texts = {f"regs/src/generated/{name}": text for name, text in write_rust.files(the_map, header).items()}
     texts["rtl-bridge/rtl/gen/onic_regs_pkg.sv"] = write_sv.package(the_map, header)
-    texts["regs/generated/onic_regs.h"] = write_c.header(tops, the_map, header)
-    texts |= {f"docs/registers/{name}": text for name, text in write_docs.files(tops, the_map, header).items()}
+    texts["regs/generated/onic_regs.h"] = write_c.header(tops, header)
+    texts |= {f"docs/registers/{name}": text for name, text in write_docs.files(the_map, header).items()}
     for name, text in texts.items():
         file = out / name
         file.parent.mkdir(parents=True, exist_ok=True)

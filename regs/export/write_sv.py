@@ -10,6 +10,8 @@ def package(the_map: Map, header: str) -> str:
         "// Offsets of registers count in bytes from their block's base, bases from the start of the BAR.",
         "// X_COUNT and X_STRIDE (bytes) describe arrays; X_F_LSB and X_F_WIDTH place field F of register X.",
         "`default_nettype none",
+        "// The package holds the whole map, of which any one design uses a part.",
+        "/* verilator lint_off UNUSEDPARAM */",
         "package onic_regs_pkg;",
     ]
     for window in the_map.windows:
@@ -19,7 +21,7 @@ def package(the_map: Map, header: str) -> str:
         lines += ["", f"  // {block.name}: {block.desc}"]
         for register in block.registers:
             lines += register_params(block.name.upper(), register)
-    return "\n".join(lines) + "\n\nendpackage\n`default_nettype wire\n"
+    return "\n".join(lines) + "\n\nendpackage\n/* verilator lint_on UNUSEDPARAM */\n`default_nettype wire\n"
 
 
 def window_params(window: Window) -> list[str]:
