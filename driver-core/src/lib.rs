@@ -2,12 +2,70 @@
 //! RSS control.
 //!
 //! It sees the world through four traits, [`Mmio`], [`Clock`], [`Interrupts`] and [`DmaMemory`], bundled as a
-//! [`Platform`]. Whoever supplies those four (the testbench, VFIO, a kernel) has a driver.
+//! [`Platform`]. Whoever supplies those four (the testbench, VFIO, a kernel) has a driver:
+//!
+//! ```no_run
+//! # fn run<P: driver_core::Platform>(platform: P) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use driver_core::{DeviceConfig, Driver};
+//! use regs::FuncId;
+//!
+//! let mut driver = Driver::<P>::bring_up(Arc::new(platform), DeviceConfig::new(FuncId(0)))?;
+//! driver.up()?;
+//! for pair in driver.queues() {
+//!     pair.tx.post(&[0; 60])?;
+//!     pair.tx.flush()?;
+//!     let frames = pair.rx.poll(64, |frame| println!("{} bytes", frame.len_bytes()))?;
+//!     println!("{frames} frames");
+//! }
+//! driver.remove()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a card writes is never trusted: an index, a length or a color that can't be stops the queue with a [`QueueFault`].
+//! What a caller does wrong is refused by a typed error before anything is written. Nothing is allocated for a frame once
+//! the queues have run for a while.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `config`, `tables`, `geometry` | what is asked for, and whether it can work |
+//! | `bringup`, `csr`, `cmac`, `card_errors` | the card before its queues run |
+//! | `context` | the card's side of a queue |
+//! | `ring` | our side of a queue |
+//! | `rss` | which queue a frame goes to |
+//! | `driver` | all of it together |
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod bringup;
+mod card_errors;
+mod cmac;
+mod config;
+mod context;
+mod csr;
+mod driver;
+mod error;
+mod geometry;
 mod platform;
+mod ring;
+pub mod rss;
+mod tables;
+mod wait;
 
+pub use bringup::Step;
+pub use card_errors::{CardErrors, Leaf};
+pub use config::{ConfigError, DeviceConfig, IpVersion, MTU_MAX, MTU_MIN, Moderation, TableEntry, Timeouts};
+pub use context::ContextError;
+pub use driver::{Driver, QueuePair};
+pub use error::{BringUpError, Cause, ChangeError, StopError, UpError};
+pub use geometry::{BufferGeometry, FRAME_BUFFERS_MAX, GeometryError, HEADROOM_BYTES, TAILROOM_BYTES};
 pub use platform::*;
+pub use regs::context::TriggerMode;
+pub use ring::{
+    KeptPages, PageSource, PostError, QueueFault, QueueState, RxCounters, RxFrame, RxQueue, TakenPage, TxCounters,
+    TxError, TxQueue,
+};
+pub use tables::{TableError, TableKind};

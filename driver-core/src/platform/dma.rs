@@ -131,7 +131,12 @@ pub trait DmaMemory {
     ///
     /// # Errors
     /// [`MapError`] returns the page.
-    fn map(&self, page: Self::Page, direction: Direction, len_bytes: usize) -> Result<Self::DevicePage, MapError<Self::Page>>;
+    fn map(
+        &self,
+        page: Self::Page,
+        direction: Direction,
+        len_bytes: usize,
+    ) -> Result<Self::DevicePage, MapError<Self::Page>>;
 
     /// The device address of a page that the device owns.
     fn device_addr(&self, page: &Self::DevicePage) -> DmaAddr;
@@ -143,7 +148,12 @@ pub trait DmaMemory {
     ///
     /// # Errors
     /// [`MapError`] with [`DmaError::Invalid`] if the page is not mapped.
-    fn sync_for_device(&self, page: Self::Page, offset: usize, len_bytes: usize) -> Result<Self::DevicePage, MapError<Self::Page>>;
+    fn sync_for_device(
+        &self,
+        page: Self::Page,
+        offset: usize,
+        len_bytes: usize,
+    ) -> Result<Self::DevicePage, MapError<Self::Page>>;
 
     /// End a mapping. The CPU owns the page and sees its first `len_bytes` as the device left them.
     fn unmap(&self, page: Self::DevicePage, len_bytes: usize) -> Self::Page;

@@ -1,0 +1,131 @@
+//! Where in a page the card may write: headroom, hardware buffer, tailroom.
+//!
+//! ```text
+//!   0          256                    256 + hw_len              page end
+//!   ├ headroom ┼ hardware buffer ─────┼ (unused) ─ tailroom 320 ┤
+//! ```
+//!
+//! The card knows no page: it writes up to the buffer size of its table (CSR 0xAB0…) from the descriptor's address on. The
+//! vendor's driver programs 4096 bytes at offset 256 of a 4096-byte page, so that a long frame lands in the neighbour's
+//! page (`spec/driver.md` B-21). Here such a set-up can't be built.
+
+/// Room before the frame, for headers that XDP prepends: Linux's `XDP_PACKET_HEADROOM`.
+pub const HEADROOM_BYTES: u16 = 256;
+
+/// Room after the frame: Linux's shared info of a socket buffer on x86-64.
+pub const TAILROOM_BYTES: u16 = 320;
+
+/// The most buffers that the QDMA spreads one frame over (`spec/qdma.md` 5.3, AMD PG302).
+pub const FRAME_BUFFERS_MAX: u16 = 31;
+
+/// A buffer size that can't be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum GeometryError {
+    /// The card could write outside the page, or into the tailroom. Choose an entry of the buffer-size table that is no
+    /// larger than `limit_bytes`.
+    #[error(
+        "a hardware buffer of {hw_len_bytes} bytes doesn't fit a page of {page_bytes}: with headroom {HEADROOM_BYTES} and \
+         tailroom {TAILROOM_BYTES} at most {limit_bytes} bytes remain (rx_buffer)"
+    )]
+    PastPage {
+        /// The buffer size from the card's table.
+        hw_len_bytes: u16,
+        /// Page size.
+        page_bytes: usize,
+        /// The largest buffer that fits.
+        limit_bytes: usize,
+    },
+    /// A buffer of no bytes, or one so small that the longest frame would need more than 31 of them.
+    #[error(
+        "a hardware buffer of {hw_len_bytes} bytes is too small: a frame may span {FRAME_BUFFERS_MAX} buffers, and {frame_len_bytes} bytes need more (rx_buffer)"
+    )]
+    TooSmall {
+        /// The buffer size from the card's table.
+        hw_len_bytes: u16,
+        /// The longest frame, FCS left out.
+        frame_len_bytes: u16,
+    },
+}
+
+/// A buffer layout that keeps the card inside the page.
+///
+/// # Invariants
+/// `headroom + hw_len + tailroom <= page`, and the longest frame fits in at most 31 buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BufferGeometry {
+    hw_len_bytes: u16,
+    frame_len_bytes_max: u16,
+}
+
+impl BufferGeometry {
+    /// Check a buffer size, as programmed in the card, against the page size and the longest frame (FCS left out).
+    ///
+    /// # Errors
+    /// [`GeometryError`].
+    pub fn new(page_bytes: usize, hw_len_bytes: u16, frame_len_bytes_max: u16) -> Result<Self, GeometryError> {
+        let limit_bytes = page_bytes.saturating_sub(usize::from(HEADROOM_BYTES) + usize::from(TAILROOM_BYTES));
+        if usize::from(hw_len_bytes) > limit_bytes {
+            return Err(GeometryError::PastPage { hw_len_bytes, page_bytes, limit_bytes });
+        }
+        let reach = u32::from(hw_len_bytes) * u32::from(FRAME_BUFFERS_MAX);
+        if hw_len_bytes == 0 || u32::from(frame_len_bytes_max) > reach {
+            return Err(GeometryError::TooSmall { hw_len_bytes, frame_len_bytes: frame_len_bytes_max });
+        }
+        Ok(Self { hw_len_bytes, frame_len_bytes_max })
+    }
+
+    /// Offset in the page where the card begins to write.
+    pub const fn headroom(self) -> u16 {
+        HEADROOM_BYTES
+    }
+
+    /// Bytes that the card may write into one buffer.
+    pub const fn hw_len_bytes(self) -> u16 {
+        self.hw_len_bytes
+    }
+
+    /// The longest frame that this queue must be able to take, FCS left out.
+    pub const fn frame_len_bytes_max(self) -> u16 {
+        self.frame_len_bytes_max
+    }
+
+    /// Descriptors that a frame of this length uses up.
+    pub const fn descriptors_for(self, frame_len_bytes: u16) -> u16 {
+        frame_len_bytes.div_ceil(self.hw_len_bytes)
+    }
+
+    /// Descriptors that the longest frame uses up.
+    pub const fn descriptors_max(self) -> u16 {
+        self.descriptors_for(self.frame_len_bytes_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vendors_4096_at_256_is_refused() {
+        let refused = BufferGeometry::new(4096, 4096, 1518);
+        assert_eq!(refused, Err(GeometryError::PastPage { hw_len_bytes: 4096, page_bytes: 4096, limit_bytes: 3520 }));
+    }
+
+    #[test]
+    fn exactly_the_limit_fits_and_one_more_does_not() {
+        assert!(BufferGeometry::new(4096, 3520, 1518).is_ok());
+        assert!(BufferGeometry::new(4096, 3521, 1518).is_err());
+    }
+
+    #[test]
+    fn descriptors_are_counted_up() {
+        let geometry = BufferGeometry::new(4096, 2048, 9596).unwrap();
+        assert_eq!([1, 2048, 2049, 4096, 9596].map(|len| geometry.descriptors_for(len)), [1, 1, 2, 2, 5]);
+    }
+
+    #[test]
+    fn thirty_two_buffers_are_too_many() {
+        assert!(BufferGeometry::new(4096, 256, 31 * 256).is_ok());
+        assert!(BufferGeometry::new(4096, 256, 31 * 256 + 1).is_err());
+        assert!(BufferGeometry::new(4096, 0, 0).is_err());
+    }
+}

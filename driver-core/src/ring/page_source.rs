@@ -1,0 +1,70 @@
+//! Where a receive queue gets its pages.
+
+use alloc::vec::Vec;
+
+use crate::platform::{Direction, DmaError, DmaMemory};
+
+/// Supplies a receive queue with mapped pages and takes them back.
+///
+/// A queue needs a page for each descriptor at its start, and one more whenever a sink keeps a page; pages that no sink
+/// keeps are used again in place without asking here. One source serves one queue and is called by its owner only.
+pub trait PageSource<D: DmaMemory> {
+    /// A mapped page for the card to write.
+    ///
+    /// # Errors
+    /// [`DmaError::OutOfMemory`] for now; the queue goes on with the pages it has.
+    fn acquire(&mut self, dma: &D) -> Result<D::DevicePage, DmaError>;
+
+    /// A page that a sink had kept is free again.
+    fn give_back(&mut self, dma: &D, page: D::Page);
+
+    /// The queue ends and this page was in its ring. The card no longer writes to it.
+    fn retire(&mut self, dma: &D, page: D::DevicePage);
+
+    /// The queue has ended and every page of its ring was retired: let go of what is left.
+    fn drain(&mut self, dma: &D);
+}
+
+/// The plain source: pages from the platform, kept mapped from first use until the queue ends, so that a steady state
+/// allocates and maps nothing.
+#[derive(Debug)]
+pub struct KeptPages<D: DmaMemory> {
+    free: Vec<D::DevicePage>,
+}
+
+impl<D: DmaMemory> Default for KeptPages<D> {
+    fn default() -> Self {
+        Self { free: Vec::new() }
+    }
+}
+
+impl<D: DmaMemory> PageSource<D> for KeptPages<D> {
+    fn acquire(&mut self, dma: &D) -> Result<D::DevicePage, DmaError> {
+        if let Some(page) = self.free.pop() {
+            return Ok(page);
+        }
+        let page = dma.alloc_page()?;
+        dma.map(page, Direction::FromDevice, 0).map_err(|refused| {
+            dma.free_page(refused.page);
+            refused.cause
+        })
+    }
+
+    fn give_back(&mut self, dma: &D, page: D::Page) {
+        // A page that can't go back to the device, because its keeper unmapped it, is simply freed.
+        match dma.sync_for_device(page, 0, 0) {
+            Ok(page) => self.free.push(page),
+            Err(refused) => dma.free_page(refused.page),
+        }
+    }
+
+    fn retire(&mut self, dma: &D, page: D::DevicePage) {
+        dma.free_page(dma.unmap(page, 0));
+    }
+
+    fn drain(&mut self, dma: &D) {
+        for page in self.free.drain(..) {
+            dma.free_page(dma.unmap(page, 0));
+        }
+    }
+}

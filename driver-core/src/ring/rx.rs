@@ -1,0 +1,582 @@
+//! A receive queue: a descriptor ring that offers pages, and a completion ring that says what was written into them.
+//!
+//! One completion stands for one frame, which lies in as many buffers as its length needs. Pages are used again in place:
+//! a frame that its sink doesn't keep costs no store to the descriptor ring, only a new PIDX.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use regs::context::CompletionQueueError;
+use regs::descriptor::{C2hDescriptor, Completion, CompletionStatus};
+use regs::{Bar, Qid, doorbell};
+
+use super::{PageSource, QueueFault, QueueState, Span, doorbell_offset};
+use crate::config::Moderation;
+use crate::context::Contexts;
+use crate::error::StopError;
+use crate::geometry::BufferGeometry;
+use crate::platform::{Coherent, DmaError, DmaMemory, Mmio, Page, Platform};
+
+/// Bytes of a C2H descriptor.
+pub(crate) const DESC_BYTES: usize = 8;
+
+/// Bytes of a completion: the only size OpenNIC uses.
+pub(crate) const COMPLETION_BYTES: usize = 8;
+
+/// Completions after which credits go back to the card although the poll goes on.
+const CREDIT_STEP_MAX: u16 = 64;
+
+/// Freed descriptors that may wait for their doorbell.
+const REFILL_SLACK_MAX: u16 = 32;
+
+/// What a receive queue has counted since it was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RxCounters {
+    /// Frames handed to the sink.
+    pub frames: u64,
+    /// Their bytes, FCS left out.
+    pub bytes: u64,
+    /// Pages that a sink kept.
+    pub pages_kept: u64,
+    /// Pages that a sink wanted to keep, but for which no other could be had.
+    pub alloc_failures: u64,
+    /// Frames that came while the queue was being stopped.
+    pub dropped_stopping: u64,
+    /// Doorbells of the descriptor ring.
+    pub doorbells: u64,
+    /// Doorbells of the completion ring.
+    pub credits: u64,
+}
+
+impl core::ops::Add for RxCounters {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            frames: self.frames + other.frames,
+            bytes: self.bytes + other.bytes,
+            pages_kept: self.pages_kept + other.pages_kept,
+            alloc_failures: self.alloc_failures + other.alloc_failures,
+            dropped_stopping: self.dropped_stopping + other.dropped_stopping,
+            doorbells: self.doorbells + other.doorbells,
+            credits: self.credits + other.credits,
+        }
+    }
+}
+
+impl core::ops::AddAssign for RxCounters {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// Who owns the page at a descriptor.
+enum Slot<D: DmaMemory> {
+    /// The card, or nobody yet.
+    Device(D::DevicePage),
+    /// This queue, while a sink looks at it.
+    Cpu(D::Page),
+    /// Lost: only between a failure and the stop of the queue.
+    Empty,
+}
+
+/// What a new queue is made of.
+pub(crate) struct RxParts<P: Platform> {
+    pub(crate) platform: Arc<P>,
+    pub(crate) rel_qid: u16,
+    pub(crate) qid: Qid,
+    pub(crate) span: Span,
+    pub(crate) geometry: BufferGeometry,
+    pub(crate) moderation: Moderation,
+}
+
+/// A receive queue: owned by one thread at a time.
+pub struct RxQueue<P: Platform, S> {
+    platform: Arc<P>,
+    rel_qid: u16,
+    qid: Qid,
+    span: Span,
+    geometry: BufferGeometry,
+    moderation: Moderation,
+    /// Where PIDX and CIDX go, in BAR0.
+    pidx_doorbell: u32,
+    cidx_doorbell: u32,
+    ring: Coh<P>,
+    completions: Coh<P>,
+    slots: Vec<Slot<P::Dma>>,
+    source: S,
+    /// Oldest descriptor that the card may still use.
+    desc_cidx: u16,
+    /// PIDX that the card was told.
+    published: u16,
+    /// Next completion to look at.
+    cidx: u16,
+    /// CIDX that the card was told.
+    credited: u16,
+    /// Color of this lap's completions.
+    color: bool,
+    /// The card notifies when the next completion comes: the last CIDX doorbell asked for it.
+    armed: bool,
+    credit_step: u16,
+    refill_slack: u16,
+    state: QueueState,
+    counters: RxCounters,
+}
+
+type Coh<P> = <<P as Platform>::Dma as DmaMemory>::Coherent;
+
+impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
+    /// Allocate rings and fill every descriptor with a page. The card knows nothing of it yet.
+    pub(crate) fn new(parts: RxParts<P>, source: S) -> Result<Self, (DmaError, S)> {
+        let RxParts { platform, rel_qid, qid, span, geometry, moderation } = parts;
+        let rings = platform
+            .dma()
+            .alloc_coherent(span.len_bytes(DESC_BYTES))
+            .and_then(|ring| Ok((ring, platform.dma().alloc_coherent(span.len_bytes(COMPLETION_BYTES))?)));
+        let (ring, completions) = match rings {
+            Ok(rings) => rings,
+            Err(cause) => return Err((cause, source)),
+        };
+        let (credit_step, refill_slack) = steps(span, geometry);
+        let mut queue = Self {
+            platform,
+            rel_qid,
+            qid,
+            span,
+            geometry,
+            moderation,
+            pidx_doorbell: doorbell_offset(doorbell::C2H_PIDX, rel_qid),
+            cidx_doorbell: doorbell_offset(doorbell::COMPLETION_CIDX, rel_qid),
+            ring,
+            completions,
+            slots: Vec::with_capacity(usize::from(span.wrap())),
+            source,
+            desc_cidx: 0,
+            published: 0,
+            cidx: 0,
+            credited: 0,
+            color: true,
+            armed: false,
+            credit_step,
+            refill_slack,
+            state: QueueState::Running,
+            counters: RxCounters::default(),
+        };
+        match queue.fill() {
+            Ok(()) => Ok(queue),
+            Err(cause) => Err((cause, queue.release().1)),
+        }
+    }
+
+    fn fill(&mut self) -> Result<(), DmaError> {
+        let platform = Arc::clone(&self.platform);
+        for index in 0..self.span.wrap() {
+            let page = self.source.acquire(platform.dma())?;
+            write_descriptor(platform.dma(), &self.ring, self.span, index, &page);
+            self.slots.push(Slot::Device(page));
+        }
+        Ok(())
+    }
+
+    /// The queue, counted from the function's first.
+    pub fn rel_qid(&self) -> u16 {
+        self.rel_qid
+    }
+
+    /// The queue, as the card counts.
+    pub fn qid(&self) -> Qid {
+        self.qid
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> QueueState {
+        self.state
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> RxCounters {
+        self.counters
+    }
+
+    /// Where its pages come from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    pub(crate) fn ring_addr(&self) -> u64 {
+        self.ring.dma_addr().0
+    }
+
+    pub(crate) fn completions_addr(&self) -> u64 {
+        self.completions.dma_addr().0
+    }
+
+    /// A page that a sink kept is free again.
+    pub fn give_back(&mut self, page: <P::Dma as DmaMemory>::Page) {
+        self.source.give_back(self.platform.dma(), page);
+    }
+
+    /// First doorbells: all buffers, then the first notification. The contexts must be in place.
+    pub(crate) fn arm(&mut self) -> Result<(), QueueFault> {
+        self.publish()?;
+        self.credit(true)
+    }
+
+    /// Is a frame waiting? Looks at the next completion's color only.
+    pub fn has_pending(&self) -> bool {
+        self.state == QueueState::Running && self.peek().color == self.color
+    }
+
+    /// Hand up to `budget` frames to `sink`, in order, and return how many that were.
+    ///
+    /// Fewer than `budget` means that the ring was seen empty and the card was asked to notify at the next completion; one
+    /// that came in between makes it notify at once. Exactly `budget` means that there may be more: call again, no
+    /// notification will come (Linux's NAPI contract). Pages that `sink` doesn't take are used again in place.
+    ///
+    /// # Errors
+    /// [`QueueFault`] if the card wrote something that can't be; frames before it were handed up.
+    pub fn poll(&mut self, budget: usize, mut sink: impl FnMut(&mut RxFrame<'_, P::Dma>)) -> Result<usize, QueueFault> {
+        if let QueueState::Faulted(fault) = self.state {
+            return Err(fault);
+        }
+        self.check_status().map_err(|fault| self.fail(fault))?;
+        let mut done = 0;
+        while done < budget {
+            let Some(completion) = self.next().map_err(|fault| self.fail(fault))? else { break };
+            self.deliver(completion, &mut sink).map_err(|fault| self.fail(fault))?;
+            done += 1;
+            if self.span.distance(self.credited, self.cidx) >= self.credit_step {
+                self.give_credit(false)?;
+            }
+        }
+        self.give_credit(done < budget)?;
+        Ok(done)
+    }
+
+    /// The status word is not needed to find completions (their color says it), but it alone carries the card's errors.
+    fn check_status(&self) -> Result<(), QueueFault> {
+        let raw = self.completions.load64(self.span.status_offset(COMPLETION_BYTES));
+        let status = CompletionStatus::from_u64(raw);
+        if status.err != CompletionQueueError::None {
+            return Err(QueueFault::Status { code: status.err as u8 });
+        }
+        self.span.index(status.pidx).map(|_| ())
+    }
+
+    fn peek(&self) -> Completion {
+        Completion::from_u64(self.completions.load64(self.span.offset(self.cidx, COMPLETION_BYTES)))
+    }
+
+    /// The next completion, if the card has written it and it can be true.
+    fn next(&mut self) -> Result<Option<Completion>, QueueFault> {
+        let completion = self.peek();
+        if completion.color != self.color {
+            return Ok(None);
+        }
+        // The entry is one atomic word. What it speaks of, the payload, may be read from here on.
+        self.platform.dma().dma_rmb();
+        self.check(&completion)?;
+        Ok(Some(completion))
+    }
+
+    fn check(&self, completion: &Completion) -> Result<(), QueueFault> {
+        let cidx = self.cidx;
+        if completion.err {
+            return Err(QueueFault::Completion { cidx });
+        }
+        if completion.qid != self.qid.0 {
+            return Err(QueueFault::WrongQueue { cidx, qid: completion.qid, expected: self.qid.0 });
+        }
+        let len_bytes = completion.len_bytes;
+        let descriptors = self.geometry.descriptors_for(len_bytes);
+        let outstanding = self.span.distance(self.desc_cidx, self.published);
+        if len_bytes == 0 || descriptors > outstanding {
+            return Err(QueueFault::Length { cidx, len_bytes, descriptors, outstanding });
+        }
+        Ok(())
+    }
+
+    /// Show one frame to the sink and put its pages, or those that replace them, back into the ring.
+    fn deliver(
+        &mut self,
+        completion: Completion,
+        sink: &mut impl FnMut(&mut RxFrame<'_, P::Dma>),
+    ) -> Result<(), QueueFault> {
+        let len_bytes = completion.len_bytes;
+        let count = self.geometry.descriptors_for(len_bytes);
+        self.take_pages(len_bytes, count);
+        if self.state == QueueState::Running {
+            self.counters.frames += 1;
+            self.counters.bytes += u64::from(len_bytes);
+            let mut frame = RxFrame {
+                rel_qid: self.rel_qid,
+                pkt_id: completion.pkt_id,
+                len_bytes,
+                first: self.desc_cidx,
+                count,
+                span: self.span,
+                geometry: self.geometry,
+                dma: self.platform.dma(),
+                ring: &self.ring,
+                slots: &mut self.slots,
+                source: &mut self.source,
+                kept: &mut self.counters.pages_kept,
+                failures: &mut self.counters.alloc_failures,
+            };
+            sink(&mut frame);
+        } else {
+            self.counters.dropped_stopping += 1;
+        }
+        self.return_pages(count)?;
+        self.desc_cidx = self.span.add(self.desc_cidx, count);
+        self.cidx = self.span.add(self.cidx, 1);
+        self.color ^= self.cidx == 0;
+        Ok(())
+    }
+
+    /// The CPU takes a frame's pages, and sees of each what the frame covers.
+    fn take_pages(&mut self, len_bytes: u16, count: u16) {
+        let dma = self.platform.dma();
+        for i in 0..count {
+            let slot = &mut self.slots[usize::from(self.span.add(self.desc_cidx, i))];
+            let range = segment_len(self.geometry, len_bytes, i);
+            *slot = match core::mem::replace(slot, Slot::Empty) {
+                Slot::Device(page) => {
+                    Slot::Cpu(dma.sync_for_cpu(page, usize::from(self.geometry.headroom()), usize::from(range)))
+                }
+                other => other,
+            };
+        }
+    }
+
+    /// Pages that the sink left go back to the card, untouched.
+    fn return_pages(&mut self, count: u16) -> Result<(), QueueFault> {
+        let dma = self.platform.dma();
+        for i in 0..count {
+            let slot = &mut self.slots[usize::from(self.span.add(self.desc_cidx, i))];
+            *slot = match core::mem::replace(slot, Slot::Empty) {
+                Slot::Cpu(page) => match dma.sync_for_device(page, usize::from(self.geometry.headroom()), 0) {
+                    Ok(page) => Slot::Device(page),
+                    Err(refused) => {
+                        dma.free_page(refused.page);
+                        return Err(QueueFault::Page(refused.cause));
+                    }
+                },
+                other => other,
+            };
+        }
+        Ok(())
+    }
+
+    /// Completions go back first, then descriptors: the card can then never have more frames to report than the completion
+    /// ring has room for. The notification is asked for only once, and only if something changed since.
+    fn give_credit(&mut self, arm: bool) -> Result<(), QueueFault> {
+        let arm = arm && self.state == QueueState::Running;
+        if self.credited != self.cidx || (arm && !self.armed) {
+            self.credit(arm)?;
+        }
+        if self.refill() > self.refill_slack {
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    /// Descriptors that are ready and that the card doesn't know of.
+    fn refill(&self) -> u16 {
+        self.span.capacity() - self.span.distance(self.desc_cidx, self.published)
+    }
+
+    fn publish(&mut self) -> Result<(), QueueFault> {
+        let pidx = self.span.add(self.desc_cidx, self.span.capacity());
+        self.platform.dma().dma_wmb();
+        let value = doorbell::C2hPidx { pidx, irq_arm: false }.to_word();
+        self.ring_doorbell(self.pidx_doorbell, value)?;
+        self.published = pidx;
+        self.counters.doorbells += 1;
+        Ok(())
+    }
+
+    fn credit(&mut self, arm: bool) -> Result<(), QueueFault> {
+        let value = doorbell::CompletionCidx {
+            cidx: self.cidx,
+            counter_index: self.moderation.counter_index,
+            timer_index: self.moderation.timer_index,
+            trigger_mode: self.moderation.mode,
+            en_stat_desc: true,
+            irq_arm: arm && self.moderation.interrupt,
+        };
+        self.ring_doorbell(self.cidx_doorbell, value.to_word())?;
+        self.credited = self.cidx;
+        self.armed = arm;
+        self.counters.credits += 1;
+        Ok(())
+    }
+
+    fn ring_doorbell(&mut self, offset: u32, value: u32) -> Result<(), QueueFault> {
+        self.platform.mmio().write32(Bar::Qdma, offset, value).map_err(|e| self.fail(QueueFault::Doorbell(e)))
+    }
+
+    fn fail(&mut self, fault: QueueFault) -> QueueFault {
+        self.state = QueueState::Faulted(fault);
+        fault
+    }
+
+    /// First part of a stop: from here on frames are counted and not handed up.
+    pub(crate) fn stop_delivery(&mut self) {
+        if self.state == QueueState::Running {
+            self.state = QueueState::Stopping;
+        }
+    }
+
+    /// Take what has come meanwhile. Returns how many frames that were; a fault ends it.
+    pub(crate) fn drain_pending(&mut self) -> usize {
+        self.poll(usize::from(self.span.capacity()), |_| {}).unwrap_or(0)
+    }
+
+    /// Second part: the card forgets the rings.
+    pub(crate) fn invalidate(&self, contexts: &Contexts<'_, P>) -> Result<(), StopError> {
+        contexts.stop_rx(self.qid).map_err(|cause| StopError::Card { qid: self.qid, cause })
+    }
+
+    /// Last part, once the card can't reach the memory any more: every page is let go of.
+    pub(crate) fn release(mut self) -> (RxCounters, S) {
+        let platform = Arc::clone(&self.platform);
+        let dma = platform.dma();
+        for slot in self.slots.drain(..) {
+            match slot {
+                Slot::Device(page) => self.source.retire(dma, page),
+                Slot::Cpu(page) => dma.free_page(page),
+                Slot::Empty => {}
+            }
+        }
+        self.source.drain(dma);
+        (self.counters, self.source)
+    }
+}
+
+/// How many completions, and how many freed descriptors, may wait for a doorbell. The slack leaves enough descriptors with
+/// the card for the longest frame, or it could wait for ever for a buffer that is already free.
+fn steps(span: Span, geometry: BufferGeometry) -> (u16, u16) {
+    let quarter = span.capacity() / 4;
+    let spare = span.capacity().saturating_sub(geometry.descriptors_max());
+    (quarter.clamp(1, CREDIT_STEP_MAX), quarter.min(spare).min(REFILL_SLACK_MAX))
+}
+
+/// Bytes of a frame that lie in its buffer `i`: all but the last are full.
+fn segment_len(geometry: BufferGeometry, len_bytes: u16, i: u16) -> u16 {
+    (len_bytes - i * geometry.hw_len_bytes()).min(geometry.hw_len_bytes())
+}
+
+fn write_descriptor<D: DmaMemory>(dma: &D, ring: &D::Coherent, span: Span, index: u16, page: &D::DevicePage) {
+    let addr = dma.device_addr(page).0 + u64::from(crate::geometry::HEADROOM_BYTES);
+    ring.store64(span.offset(index, DESC_BYTES), C2hDescriptor { address: addr }.to_u64());
+}
+
+/// A frame that has come, in the hands of a sink for the length of one call.
+///
+/// Its bytes lie in one or more segments, each in a page of its own behind 256 bytes of headroom. A sink that wants to
+/// keep a page [takes](RxFrame::take) it; what it leaves goes back to the card when it returns.
+pub struct RxFrame<'a, D: DmaMemory> {
+    rel_qid: u16,
+    pkt_id: u16,
+    len_bytes: u16,
+    first: u16,
+    count: u16,
+    span: Span,
+    geometry: BufferGeometry,
+    dma: &'a D,
+    ring: &'a D::Coherent,
+    slots: &'a mut [Slot<D>],
+    source: &'a mut dyn PageSource<D>,
+    kept: &'a mut u64,
+    failures: &'a mut u64,
+}
+
+impl<D: DmaMemory> RxFrame<'_, D> {
+    /// The queue, counted from the function's first.
+    pub fn rel_qid(&self) -> u16 {
+        self.rel_qid
+    }
+
+    /// The shell's packet number: starts at 1, counts over all queues, wraps at 16 bits.
+    pub fn pkt_id(&self) -> u16 {
+        self.pkt_id
+    }
+
+    /// Ethernet header to payload, FCS left out.
+    pub fn len_bytes(&self) -> usize {
+        usize::from(self.len_bytes)
+    }
+
+    /// How many pages the frame lies in.
+    pub fn segment_count(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// The bytes in page `i`, or nothing if that page was taken or isn't of this frame.
+    pub fn segment(&self, i: usize) -> &[u8] {
+        match self.slot(i) {
+            Some((Slot::Cpu(page), start, len)) => page.bytes().get(start..start + len).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
+    /// All segments in order.
+    pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.segment_count()).map(|i| self.segment(i))
+    }
+
+    /// Copy the frame to the end of `out`. Taken pages are missing in it.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        for segment in self.segments() {
+            out.extend_from_slice(segment);
+        }
+    }
+
+    /// Keep page `i`; another takes its place in the ring in the same act, so that the ring never has a hole. The page stays
+    /// mapped; hand it back with [`RxQueue::give_back`].
+    ///
+    /// # Errors
+    /// The [`DmaError`] if no other page can be had: the frame stays as it is, to be copied or dropped.
+    /// [`DmaError::Invalid`] if the page was taken before or `i` is not of this frame.
+    pub fn take(&mut self, i: usize) -> Result<TakenPage<D::Page>, DmaError> {
+        let Some((Slot::Cpu(_), offset, len_bytes)) = self.slot(i) else {
+            return Err(DmaError::Invalid { why: "the frame has no such page, or it was taken" });
+        };
+        let other = self.source.acquire(self.dma).inspect_err(|_| *self.failures += 1)?;
+        let index = self.span.add(self.first, i as u16);
+        write_descriptor(self.dma, self.ring, self.span, index, &other);
+        let slot = core::mem::replace(&mut self.slots[usize::from(index)], Slot::Device(other));
+        *self.kept += 1;
+        match slot {
+            Slot::Cpu(page) => Ok(TakenPage { page, offset, len_bytes }),
+            // Seen above to be `Cpu`, and nothing in between changes it.
+            Slot::Device(_) | Slot::Empty => Err(DmaError::Invalid { why: "the page was taken" }),
+        }
+    }
+
+    /// Slot `i` of the frame, with offset and length of the bytes in it.
+    fn slot(&self, i: usize) -> Option<(&Slot<D>, usize, usize)> {
+        let i = u16::try_from(i).ok().filter(|i| *i < self.count)?;
+        let slot = &self.slots[usize::from(self.span.add(self.first, i))];
+        let len = segment_len(self.geometry, self.len_bytes, i);
+        Some((slot, usize::from(self.geometry.headroom()), usize::from(len)))
+    }
+}
+
+/// A page that a sink keeps, and where the frame's bytes lie in it.
+#[derive(Debug)]
+pub struct TakenPage<P> {
+    /// The page, still mapped.
+    pub page: P,
+    /// First byte of the frame in it.
+    pub offset: usize,
+    /// Bytes of the frame in it.
+    pub len_bytes: usize,
+}
+
+impl<P: Page> TakenPage<P> {
+    /// The frame's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.page.bytes().get(self.offset..self.offset + self.len_bytes).unwrap_or(&[])
+    }
+}

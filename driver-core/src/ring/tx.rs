@@ -1,0 +1,558 @@
+//! A transmit queue: one descriptor, one frame; completions by the index that the card writes into the status entry.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU16, Ordering};
+
+use regs::descriptor::{H2cDescriptor, H2cStatus};
+use regs::{Bar, Qid, doorbell};
+
+use super::{QueueFault, QueueState, Span, doorbell_offset};
+use crate::config::ETH_HEADER_BYTES;
+use crate::context::Contexts;
+use crate::error::StopError;
+use crate::platform::{Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
+use crate::wait::Backoff;
+
+/// Bytes of an H2C descriptor.
+pub(crate) const DESC_BYTES: usize = 16;
+
+/// Descriptors that may wait for their doorbell: a longer run is published without being asked for.
+const DOORBELL_BATCH: u16 = 32;
+
+/// Slots for frames longer than a page.
+const JUMBO_SLOTS: u16 = 32;
+
+/// 802.1Q tag.
+const VLAN_TAG_BYTES: u16 = 4;
+
+/// A frame that was not taken. The queue is as it was, and what was posted before is published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TxError {
+    /// No descriptor is free: reap, and try again once the card has sent something.
+    #[error("the ring is full: {outstanding} frames are outstanding")]
+    Full {
+        /// Frames that the card has.
+        outstanding: u16,
+    },
+    /// Longer than the MTU allows.
+    #[error("a frame of {len_bytes} bytes is too long: the MTU allows {limit} (mtu)")]
+    TooLong {
+        /// Its length, FCS left out.
+        len_bytes: usize,
+        /// The longest.
+        limit: u16,
+    },
+    /// A frame of no bytes, or a range outside its page.
+    #[error("a frame of {len_bytes} bytes at offset {offset} of its page")]
+    Range {
+        /// Its first byte's offset.
+        offset: usize,
+        /// Its length.
+        len_bytes: usize,
+    },
+    /// No page for it, for now.
+    #[error("no page for the frame: {0}")]
+    NoPage(DmaError),
+    /// The queue is being stopped.
+    #[error("the queue is being stopped")]
+    Stopping,
+    /// The queue has failed and must be restarted.
+    #[error("the queue has failed: {0}")]
+    Fault(#[from] QueueFault),
+}
+
+/// A page that was not taken, given back to its owner.
+#[derive(Debug)]
+pub struct PostError<P> {
+    /// The page.
+    pub page: P,
+    /// Why.
+    pub cause: TxError,
+}
+
+/// What a transmit queue has counted since it was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TxCounters {
+    /// Frames given to the ring.
+    pub posted: u64,
+    /// Their bytes, padding included, FCS left out.
+    pub posted_bytes: u64,
+    /// Frames that the card has taken from host memory.
+    pub completed: u64,
+    /// Times that the ring was full.
+    pub full: u64,
+    /// Frames refused for their length.
+    pub refused: u64,
+    /// Frames refused for want of a page.
+    pub no_page: u64,
+    /// Frames given to the ring that the card never took, because the queue was stopped or failed.
+    pub abandoned: u64,
+    /// Doorbells rung.
+    pub doorbells: u64,
+}
+
+impl core::ops::Add for TxCounters {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self {
+            posted: self.posted + other.posted,
+            posted_bytes: self.posted_bytes + other.posted_bytes,
+            completed: self.completed + other.completed,
+            full: self.full + other.full,
+            refused: self.refused + other.refused,
+            no_page: self.no_page + other.no_page,
+            abandoned: self.abandoned + other.abandoned,
+            doorbells: self.doorbells + other.doorbells,
+        }
+    }
+}
+
+impl core::ops::AddAssign for TxCounters {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// What every transmit queue of a function obeys. The MTU may change while queues run, in whichever thread.
+#[derive(Debug)]
+pub(crate) struct TxLimits {
+    mtu: AtomicU16,
+    min_frame_len_bytes: u16,
+}
+
+impl TxLimits {
+    pub(crate) fn new(mtu: u16, min_frame_len_bytes: u16) -> Self {
+        Self { mtu: AtomicU16::new(mtu), min_frame_len_bytes }
+    }
+
+    /// Relaxed is enough: the MTU guards no other memory.
+    pub(crate) fn set_mtu(&self, mtu: u16) {
+        self.mtu.store(mtu, Ordering::Relaxed);
+    }
+
+    /// The longest frame: a VLAN tag comes on top of the MTU, as in Linux.
+    fn frame_len_max(&self, frame: &[u8]) -> u16 {
+        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xA8]));
+        let limit = self.mtu.load(Ordering::Relaxed).saturating_add(ETH_HEADER_BYTES);
+        if tagged { limit.saturating_add(VLAN_TAG_BYTES) } else { limit }
+    }
+}
+
+/// Who owns the bytes that a descriptor points at.
+enum Slot<D: DmaMemory> {
+    /// Nothing posted.
+    Free,
+    /// A page of this queue's own, mapped for as long as the queue lives.
+    Own(D::DevicePage),
+    /// A page from outside, mapped for this frame.
+    Lent(D::DevicePage),
+    /// A page from outside that came with its mapping.
+    LentMapped(D::DevicePage),
+    /// A slot of the jumbo area.
+    Jumbo(u16),
+}
+
+/// Frames longer than a page: the card has no scatter/gather, so that they need memory in one piece. A few slots of
+/// coherent memory do; frames are copied in.
+struct Jumbo<C> {
+    area: C,
+    slot_bytes: usize,
+    free: Vec<u16>,
+}
+
+/// What a new queue is made of.
+pub(crate) struct TxParts<P: Platform> {
+    pub(crate) platform: Arc<P>,
+    pub(crate) rel_qid: u16,
+    pub(crate) qid: Qid,
+    pub(crate) span: Span,
+    pub(crate) limits: Arc<TxLimits>,
+    /// Longest frame that the MTU could ever allow.
+    pub(crate) max_frame_len_bytes: u16,
+}
+
+/// A transmit queue: owned by one thread at a time, which both posts and reaps.
+///
+/// `post` only writes descriptors; [`TxQueue::flush`] rings the doorbell. Frames are never left unpublished by surprise:
+/// each refusal, each reap, a full ring and a run of 32 frames flush too.
+pub struct TxQueue<P: Platform> {
+    platform: Arc<P>,
+    rel_qid: u16,
+    qid: Qid,
+    span: Span,
+    /// Where PIDX goes, in BAR0.
+    pidx_doorbell: u32,
+    ring: Coh<P>,
+    slots: Vec<Slot<P::Dma>>,
+    pages: Vec<Pg<P>>,
+    jumbo: Option<Jumbo<Coh<P>>>,
+    limits: Arc<TxLimits>,
+    /// Next descriptor to write.
+    pidx: u16,
+    /// What the card was told.
+    published: u16,
+    /// Oldest descriptor not yet reaped.
+    cidx: u16,
+    state: QueueState,
+    counters: TxCounters,
+}
+
+type Coh<P> = <<P as Platform>::Dma as DmaMemory>::Coherent;
+type Pg<P> = <<P as Platform>::Dma as DmaMemory>::Page;
+
+impl<P: Platform> TxQueue<P> {
+    /// Allocate the ring. The card knows nothing of it yet.
+    pub(crate) fn new(parts: TxParts<P>) -> Result<Self, DmaError> {
+        let TxParts { platform, rel_qid, qid, span, limits, max_frame_len_bytes } = parts;
+        let dma = platform.dma();
+        let ring = dma.alloc_coherent(span.len_bytes(DESC_BYTES))?;
+        let jumbo = match usize::from(max_frame_len_bytes) {
+            len if len <= dma.page_size() => None,
+            len => Some(Jumbo::new(dma, len, JUMBO_SLOTS.min(span.capacity()))?),
+        };
+        let mut slots = Vec::new();
+        slots.resize_with(usize::from(span.wrap()), || Slot::Free);
+        Ok(Self {
+            rel_qid,
+            qid,
+            span,
+            pidx_doorbell: doorbell_offset(doorbell::H2C_PIDX, rel_qid),
+            ring,
+            slots,
+            pages: Vec::with_capacity(usize::from(span.capacity())),
+            jumbo,
+            limits,
+            pidx: 0,
+            published: 0,
+            cidx: 0,
+            state: QueueState::Running,
+            counters: TxCounters::default(),
+            platform,
+        })
+    }
+
+    /// The queue, counted from the function's first.
+    pub fn rel_qid(&self) -> u16 {
+        self.rel_qid
+    }
+
+    /// The queue, as the card counts.
+    pub fn qid(&self) -> Qid {
+        self.qid
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> QueueState {
+        self.state
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> TxCounters {
+        self.counters
+    }
+
+    /// Frames posted and not yet reaped.
+    pub fn outstanding(&self) -> u16 {
+        self.span.distance(self.cidx, self.pidx)
+    }
+
+    /// Frames that can be posted now: what a stop and wake threshold compares with.
+    pub fn room(&self) -> u16 {
+        self.span.capacity() - self.outstanding()
+    }
+
+    pub(crate) fn ring_addr(&self) -> u64 {
+        self.ring.dma_addr().0
+    }
+
+    /// Copy a frame into the ring, padded to the configured minimum.
+    ///
+    /// # Errors
+    /// [`TxError`]; nothing was posted, and earlier frames are published.
+    pub fn post(&mut self, frame: &[u8]) -> Result<(), TxError> {
+        self.try_post(frame).map_err(|cause| self.refuse(cause))
+    }
+
+    fn try_post(&mut self, frame: &[u8]) -> Result<(), TxError> {
+        self.check_state()?;
+        let limit = self.limits.frame_len_max(frame);
+        if frame.len() > usize::from(limit) {
+            return Err(TxError::TooLong { len_bytes: frame.len(), limit });
+        }
+        if frame.is_empty() {
+            return Err(TxError::Range { offset: 0, len_bytes: 0 });
+        }
+        self.make_room()?;
+        let len = frame.len().max(usize::from(self.limits.min_frame_len_bytes));
+        let (addr, slot) = if len <= self.platform.dma().page_size() {
+            self.fill_page(frame, len)?
+        } else {
+            self.fill_jumbo(frame, len)?
+        };
+        // `len` is at most the larger of two u16.
+        self.push(addr, len as u16, slot)
+    }
+
+    /// Send bytes of a page that is lent until [`TxQueue::reap_with`] hands it back; a page that came mapped keeps its
+    /// mapping. Nothing is padded.
+    ///
+    /// # Errors
+    /// [`PostError`] returns the page.
+    pub fn post_page(&mut self, page: Pg<P>, offset: usize, len_bytes: usize) -> Result<(), PostError<Pg<P>>> {
+        if let Err(cause) = self.check_page(&page, offset, len_bytes) {
+            return Err(PostError { page, cause: self.refuse(cause) });
+        }
+        let platform = Arc::clone(&self.platform);
+        let mapped = page.dma_addr().is_some();
+        let lent = if mapped {
+            platform.dma().sync_for_device(page, offset, len_bytes)
+        } else {
+            platform.dma().map(page, Direction::ToDevice, offset + len_bytes)
+        };
+        let page = match lent {
+            Ok(page) => page,
+            Err(refused) => {
+                return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });
+            }
+        };
+        let addr = platform.dma().device_addr(&page).0 + offset as u64;
+        let slot = if mapped { Slot::LentMapped(page) } else { Slot::Lent(page) };
+        // The frame is in the ring from here on; a doorbell that fails shows in the queue's state and at the next call.
+        let _ = self.push(addr, len_bytes as u16, slot);
+        Ok(())
+    }
+
+    fn check_page(&mut self, page: &Pg<P>, offset: usize, len_bytes: usize) -> Result<(), TxError> {
+        self.check_state()?;
+        let range = TxError::Range { offset, len_bytes };
+        let end = offset.checked_add(len_bytes).ok_or(range)?;
+        let frame = page.bytes().get(offset..end).ok_or(range)?;
+        let limit = self.limits.frame_len_max(frame);
+        if frame.is_empty() {
+            return Err(range);
+        }
+        if len_bytes > usize::from(limit) {
+            return Err(TxError::TooLong { len_bytes, limit });
+        }
+        self.make_room()
+    }
+
+    /// Tell the card of all that was posted. Rings once, and not at all if it knows already.
+    ///
+    /// # Errors
+    /// [`QueueFault::Doorbell`].
+    pub fn flush(&mut self) -> Result<(), QueueFault> {
+        if self.published == self.pidx {
+            return Ok(());
+        }
+        // Descriptors (and through them pages) before the doorbell that lets the card read them.
+        self.platform.dma().dma_wmb();
+        let value = doorbell::H2cPidx { pidx: self.pidx, irq_arm: false }.to_word();
+        self.platform
+            .mmio()
+            .write32(Bar::Qdma, self.pidx_doorbell, value)
+            .map_err(|e| self.fail(QueueFault::Doorbell(e)))?;
+        self.published = self.pidx;
+        self.counters.doorbells += 1;
+        Ok(())
+    }
+
+    /// Take back what the card has finished with; lent pages are freed. Returns how many frames that were.
+    ///
+    /// # Errors
+    /// [`QueueFault`] if the card's index can't be. Nothing is taken back then.
+    pub fn reap(&mut self) -> Result<u16, QueueFault> {
+        let platform = Arc::clone(&self.platform);
+        self.reap_with(&mut |page| platform.dma().free_page(page))
+    }
+
+    /// Like [`TxQueue::reap`], handing each lent page to `on_page`.
+    ///
+    /// # Errors
+    /// [`QueueFault`].
+    pub fn reap_with(&mut self, on_page: &mut impl FnMut(Pg<P>)) -> Result<u16, QueueFault> {
+        if let QueueState::Faulted(fault) = self.state {
+            return Err(fault);
+        }
+        self.flush()?;
+        let done = self.finished().map_err(|fault| self.fail(fault))?;
+        if done > 0 {
+            // The status was read before; what it covers may be reused from here on.
+            self.platform.dma().dma_rmb();
+            for _ in 0..done {
+                self.release_slot(self.cidx, on_page);
+                self.cidx = self.span.add(self.cidx, 1);
+            }
+            self.counters.completed += u64::from(done);
+        }
+        Ok(done)
+    }
+
+    /// How many descriptors the status word says are done, if that can be true.
+    fn finished(&self) -> Result<u16, QueueFault> {
+        let status = H2cStatus::from_u64(self.ring.load64(self.span.status_offset(DESC_BYTES)));
+        if status.err != 0 {
+            return Err(QueueFault::Status { code: status.err });
+        }
+        let to = self.span.index(status.cidx)?;
+        let (from, moved) = (self.cidx, self.span.distance(self.cidx, to));
+        let outstanding = self.span.distance(self.cidx, self.published);
+        if moved > outstanding {
+            return Err(QueueFault::IndexJump { from, to, moved, outstanding });
+        }
+        Ok(moved)
+    }
+
+    fn check_state(&self) -> Result<(), TxError> {
+        match self.state {
+            QueueState::Running => Ok(()),
+            QueueState::Stopping => Err(TxError::Stopping),
+            QueueState::Faulted(fault) => Err(TxError::Fault(fault)),
+        }
+    }
+
+    /// Every refusal publishes what came before it: a caller that was told "no" may not come back soon.
+    fn refuse(&mut self, cause: TxError) -> TxError {
+        match cause {
+            TxError::Full { .. } => self.counters.full += 1,
+            TxError::TooLong { .. } | TxError::Range { .. } => self.counters.refused += 1,
+            TxError::NoPage(_) => self.counters.no_page += 1,
+            TxError::Stopping | TxError::Fault(_) => return cause,
+        }
+        match self.flush() {
+            Ok(()) => cause,
+            Err(fault) => TxError::Fault(fault),
+        }
+    }
+
+    fn make_room(&mut self) -> Result<(), TxError> {
+        if self.room() == 0 {
+            self.reap()?;
+        }
+        if self.room() == 0 { Err(TxError::Full { outstanding: self.outstanding() }) } else { Ok(()) }
+    }
+
+    /// Copy a frame into one of the queue's own pages and hand that to the card.
+    fn fill_page(&mut self, frame: &[u8], len: usize) -> Result<(u64, Slot<P::Dma>), TxError> {
+        let dma = self.platform.dma();
+        let mut page = match self.pages.pop() {
+            Some(page) => page,
+            None => dma.alloc_page().map_err(TxError::NoPage)?,
+        };
+        let bytes = page.bytes_mut();
+        bytes[..frame.len()].copy_from_slice(frame);
+        bytes[frame.len()..len].fill(0);
+        let given = if page.dma_addr().is_some() {
+            dma.sync_for_device(page, 0, len)
+        } else {
+            dma.map(page, Direction::ToDevice, len)
+        };
+        match given {
+            Ok(page) => Ok((dma.device_addr(&page).0, Slot::Own(page))),
+            Err(refused) => {
+                dma.free_page(refused.page);
+                Err(TxError::NoPage(refused.cause))
+            }
+        }
+    }
+
+    fn fill_jumbo(&mut self, frame: &[u8], len: usize) -> Result<(u64, Slot<P::Dma>), TxError> {
+        if self.jumbo.as_ref().is_none_or(|jumbo| jumbo.free.is_empty()) {
+            self.reap()?;
+        }
+        let outstanding = self.outstanding();
+        let jumbo = self.jumbo.as_mut().ok_or(TxError::Full { outstanding })?;
+        let slot = jumbo.free.pop().ok_or(TxError::Full { outstanding })?;
+        Ok((jumbo.fill(slot, frame, len), Slot::Jumbo(slot)))
+    }
+
+    fn push(&mut self, addr: u64, len_bytes: u16, slot: Slot<P::Dma>) -> Result<(), TxError> {
+        // OpenNIC takes the frame's length from the metadata, the QDMA from `len`: they must agree.
+        let desc = H2cDescriptor { metadata: u32::from(len_bytes), len_bytes, flags: 0, address: addr };
+        let [w0, w1, w2, w3] = desc.to_words().map(u64::from);
+        let offset = self.span.offset(self.pidx, DESC_BYTES);
+        self.ring.store64(offset, w1 << 32 | w0);
+        self.ring.store64(offset + 8, w3 << 32 | w2);
+        self.slots[usize::from(self.pidx)] = slot;
+        self.pidx = self.span.add(self.pidx, 1);
+        self.counters.posted += 1;
+        self.counters.posted_bytes += u64::from(len_bytes);
+        if self.room() == 0 || self.span.distance(self.published, self.pidx) >= DOORBELL_BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn release_slot(&mut self, index: u16, on_page: &mut impl FnMut(Pg<P>)) {
+        let dma = self.platform.dma();
+        match core::mem::replace(&mut self.slots[usize::from(index)], Slot::Free) {
+            Slot::Free => {}
+            // The CPU wants to see none of its bytes: it will overwrite them.
+            Slot::Own(page) => self.pages.push(dma.sync_for_cpu(page, 0, 0)),
+            Slot::Lent(page) => on_page(dma.unmap(page, 0)),
+            Slot::LentMapped(page) => on_page(dma.sync_for_cpu(page, 0, 0)),
+            Slot::Jumbo(slot) => {
+                if let Some(jumbo) = &mut self.jumbo {
+                    jumbo.free.push(slot);
+                }
+            }
+        }
+    }
+
+    fn fail(&mut self, fault: QueueFault) -> QueueFault {
+        self.state = QueueState::Faulted(fault);
+        fault
+    }
+
+    /// First part of a stop: no new frames, and time for those that the card has. Frames that it doesn't take within the
+    /// limit are abandoned and counted at [`TxQueue::release`].
+    pub(crate) fn quiesce(&mut self, limit_ns: u64) {
+        if self.state == QueueState::Running {
+            self.state = QueueState::Stopping;
+        }
+        let platform = Arc::clone(&self.platform);
+        let mut wait = Backoff::new(platform.clock(), limit_ns);
+        while self.reap().is_ok() && self.outstanding() > 0 && wait.again() {}
+    }
+
+    /// Second part: the card forgets the ring.
+    pub(crate) fn invalidate(&self, contexts: &Contexts<'_, P>) -> Result<(), StopError> {
+        contexts.stop_tx(self.qid).map_err(|cause| StopError::Card { qid: self.qid, cause })
+    }
+
+    /// Last part, once the card can't reach the memory any more: everything is freed.
+    pub(crate) fn release(mut self) -> TxCounters {
+        self.counters.abandoned += u64::from(self.outstanding());
+        let platform = Arc::clone(&self.platform);
+        let dma = platform.dma();
+        for index in 0..self.span.wrap() {
+            self.release_slot(index, &mut |page| dma.free_page(page));
+        }
+        for page in self.pages.drain(..) {
+            dma.free_page(page);
+        }
+        self.counters
+    }
+}
+
+impl<C: Coherent> Jumbo<C> {
+    fn new<D: DmaMemory<Coherent = C>>(dma: &D, frame_len_bytes: usize, slots: u16) -> Result<Self, DmaError> {
+        // Stores are 8 bytes wide.
+        let slot_bytes = frame_len_bytes.next_multiple_of(64);
+        let area = dma.alloc_coherent(slot_bytes * usize::from(slots))?;
+        Ok(Self { area, slot_bytes, free: (0..slots).collect() })
+    }
+
+    /// Copy a frame in, zeros up to `len`, and return its device address.
+    fn fill(&self, slot: u16, frame: &[u8], len: usize) -> u64 {
+        let base = usize::from(slot) * self.slot_bytes;
+        for at in (0..len).step_by(8) {
+            let mut word = [0; 8];
+            let bytes = &frame[at.min(frame.len())..(at + 8).min(frame.len())];
+            word[..bytes.len()].copy_from_slice(bytes);
+            self.area.store64(base + at, u64::from_le_bytes(word));
+        }
+        self.area.dma_addr().0 + base as u64
+    }
+}
