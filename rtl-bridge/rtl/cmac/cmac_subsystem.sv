@@ -69,7 +69,7 @@ module cmac_subsystem #(
     .Base({32'h2000, 32'h0000}),
     .Size({32'h1000, 32'h2000})
   ) u_xbar (
-    .axil_aclk, .axil_aresetn,
+    .axil_aclk, .axil_aresetn, .slave_live_i({block_rstn, 1'b1}),      // MAC registers answer for themselves
     .s_axil_awvalid, .s_axil_awaddr, .s_axil_awready, .s_axil_wvalid, .s_axil_wdata, .s_axil_wready,
     .s_axil_bvalid, .s_axil_bresp, .s_axil_bready, .s_axil_arvalid, .s_axil_araddr, .s_axil_arready,
     .s_axil_rvalid, .s_axil_rdata, .s_axil_rresp, .s_axil_rready,
@@ -95,7 +95,7 @@ module cmac_subsystem #(
   );
 
   axil_echo #(.Prefix(16'(32'hC028 + 32'h100 * PortId)), .AddrBits(12)) u_qsfp (
-    .axil_aclk, .axil_aresetn, .block_rstn,
+    .axil_aclk, .axil_aresetn,
     .s_axil_awvalid(awvalid[1]), .s_axil_awaddr(awaddr[1]), .s_axil_awready(awready[1]),
     .s_axil_wvalid(wvalid[1]), .s_axil_wdata(wdata[1]), .s_axil_wready(wready[1]),
     .s_axil_bvalid(bvalid[1]), .s_axil_bresp(bresp[1]), .s_axil_bready(bready[1]),

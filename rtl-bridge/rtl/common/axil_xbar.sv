@@ -4,6 +4,9 @@
 // sees addresses relative to its window's base. An address in no window answers DECERR (resp 3), with 0xDEADBEEF as read
 // data. Every output is a register. Latency: 2 cycles to the slave, 1 back.
 //
+// A slave whose slave_live_i bit is low is in reset: its window answers OKAY and 0xDEADBEEF in its place, also an access that the
+// reset cuts short. This is for slaves that can't answer in reset, such as a user plugin's; leave it open otherwise.
+//
 // Window i covers Base[i] .. Base[i]+Size[i]-1, all byte addresses; windows must not overlap.
 `include "onic_assert.svh"
 `default_nettype none
@@ -14,6 +17,7 @@ module axil_xbar #(
 ) (
   input  wire                         axil_aclk,
   input  wire                         axil_aresetn,
+  input  wire         [NumSlaves-1:0] slave_live_i = '1,
   // From the master
   input  wire                         s_axil_awvalid,
   input  wire                  [31:0] s_axil_awaddr,
@@ -50,6 +54,7 @@ module axil_xbar #(
   output logic        [NumSlaves-1:0] m_axil_rready
 );
   localparam logic [31:0] NoAnswer = 32'hDEAD_BEEF;
+  localparam logic  [1:0] Okay     = 2'b00;
   localparam logic  [1:0] DecErr   = 2'b11;
 
   typedef enum logic [1:0] {Idle, WriteWait, ReadWait, Respond} state_e;
@@ -97,6 +102,10 @@ module axil_xbar #(
     end
   end
 
+  // The slave went into reset, or was in it: don't ask, don't wait.
+  wire target_dead = hit != '0 && (hit & slave_live_i) == '0;
+  wire slave_died  = (sel_q & slave_live_i) == '0;
+
   wire take_aw = s_axil_awvalid && s_axil_awready;
   wire take_w  = s_axil_wvalid && s_axil_wready;
   wire take_ar = s_axil_arvalid && s_axil_arready;
@@ -136,29 +145,32 @@ module axil_xbar #(
           if (start_write || start_read) begin
             sel_q            <= hit;
             last_was_write_q <= start_write;
-            state_q          <= hit == '0 ? Respond : start_write ? WriteWait : ReadWait;
+            state_q          <= hit == '0 || target_dead ? Respond : start_write ? WriteWait : ReadWait;
           end
           if (start_write) begin
-            m_axil_awvalid <= hit;
-            m_axil_wvalid  <= hit;
-            m_axil_bready  <= hit;
-            s_axil_bvalid  <= hit == '0;
+            m_axil_awvalid <= hit & slave_live_i;
+            m_axil_wvalid  <= hit & slave_live_i;
+            m_axil_bready  <= hit & slave_live_i;
+            s_axil_bvalid  <= hit == '0 || target_dead;
           end
           if (start_read) begin
-            m_axil_arvalid <= hit;
-            m_axil_rready  <= hit;
-            s_axil_rvalid  <= hit == '0;
+            m_axil_arvalid <= hit & slave_live_i;
+            m_axil_rready  <= hit & slave_live_i;
+            s_axil_rvalid  <= hit == '0 || target_dead;
           end
         end
-        WriteWait: if (slave_bvalid) begin
-          m_axil_bready <= '0;
-          s_axil_bvalid <= 1'b1;
-          state_q       <= Respond;
+        WriteWait: if (slave_bvalid || slave_died) begin
+          m_axil_awvalid <= '0;
+          m_axil_wvalid  <= '0;
+          m_axil_bready  <= '0;
+          s_axil_bvalid  <= 1'b1;
+          state_q        <= Respond;
         end
-        ReadWait: if (slave_rvalid) begin
-          m_axil_rready <= '0;
-          s_axil_rvalid <= 1'b1;
-          state_q       <= Respond;
+        ReadWait: if (slave_rvalid || slave_died) begin
+          m_axil_arvalid <= '0;
+          m_axil_rready  <= '0;
+          s_axil_rvalid  <= 1'b1;
+          state_q        <= Respond;
         end
         Respond: if ((s_axil_bvalid && s_axil_bready) || (s_axil_rvalid && s_axil_rready)) begin
           s_axil_bvalid <= 1'b0;
@@ -177,15 +189,15 @@ module axil_xbar #(
     if (start_write) begin
       m_axil_awaddr <= {NumSlaves{rel_addr}};
       m_axil_wdata  <= {NumSlaves{wdata_q}};
-      s_axil_bresp  <= DecErr;                       // stands if no slave is asked
+      s_axil_bresp  <= hit == '0 ? DecErr : Okay;    // stands if no slave is asked, or none answers
     end
     if (start_read) begin
       m_axil_araddr <= {NumSlaves{rel_addr}};
-      s_axil_rresp  <= DecErr;
+      s_axil_rresp  <= hit == '0 ? DecErr : Okay;
       s_axil_rdata  <= NoAnswer;
     end
-    if (state_q == WriteWait && slave_bvalid) s_axil_bresp <= slave_bresp;
-    if (state_q == ReadWait && slave_rvalid) begin
+    if (state_q == WriteWait && slave_bvalid && !slave_died) s_axil_bresp <= slave_bresp;
+    if (state_q == ReadWait && slave_rvalid && !slave_died) begin
       s_axil_rresp <= slave_rresp;
       s_axil_rdata <= slave_rdata;
     end
@@ -199,8 +211,8 @@ module axil_xbar #(
   `ONIC_ASSERT_STABLE(AxilArStable_A, axil_aclk, axil_aresetn, s_axil_arvalid, s_axil_arready, s_axil_araddr, 32,
                       "AR changed while it waited")
   `ONIC_ASSERT(AxilUnasked_A, axil_aclk, axil_aresetn,
-               ((m_axil_bvalid & ~m_axil_bready) == '0 || state_q == WriteWait) &&
-               ((m_axil_rvalid & ~m_axil_rready) == '0 || state_q == ReadWait),
+               ((m_axil_bvalid & slave_live_i & ~m_axil_bready) == '0 || state_q == WriteWait) &&
+               ((m_axil_rvalid & slave_live_i & ~m_axil_rready) == '0 || state_q == ReadWait),
                "a slave answers what nobody asked")
 endmodule
 `default_nettype wire

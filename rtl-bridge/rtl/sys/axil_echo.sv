@@ -2,8 +2,7 @@
 //
 // Writes are ignored. A read returns Prefix in the high half and the low AddrBits of the window-relative address in the
 // low half, as upstream's placeholders do in simulation; with AddrBits 0 it is the constant {Prefix, 0}, which is how the vendor
-// IP windows (monitor, management, flash) read 0. While the window's block is in reset, reads return 0xDEADBEEF.
-// Response OKAY always. Latency 1 cycle.
+// IP windows (monitor, management, flash) read 0. Response OKAY always. Latency 1 cycle.
 // Source: shell.md section 7.
 `include "onic_assert.svh"
 `default_nettype none
@@ -13,7 +12,6 @@ module axil_echo #(
 ) (
   input  wire         axil_aclk,
   input  wire         axil_aresetn,                   // the bus's reset
-  input  wire         block_rstn,                     // the block's reset; tie high where there is none
   input  wire         s_axil_awvalid,
   input  wire  [31:0] s_axil_awaddr,
   output logic        s_axil_awready,
@@ -34,7 +32,6 @@ module axil_echo #(
   `ONIC_ASSERT_PARAM(AddrBits, AddrBits <= 16, "AddrBits must be 0 to 16")
 
   localparam logic [31:0] AddrMask = (32'd1 << AddrBits) - 1;
-  localparam logic [31:0] NoAnswer = 32'hDEAD_BEEF;
 
   logic have_aw_q, have_w_q;
   assign s_axil_awready = axil_aresetn && !have_aw_q;
@@ -66,7 +63,7 @@ module axil_echo #(
   end
 
   always_ff @(posedge axil_aclk) begin
-    if (take_ar) s_axil_rdata <= block_rstn ? {Prefix, 16'd0} | (s_axil_araddr & AddrMask) : NoAnswer;
+    if (take_ar) s_axil_rdata <= {Prefix, 16'd0} | (s_axil_araddr & AddrMask);
   end
 
   // Nothing that is written matters.
