@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use super::sources::{Coverage, Sources, TopSpec};
 use super::toolchain::Toolchain;
@@ -105,8 +105,13 @@ impl Builder<'_> {
     /// [`BuildError`]; nothing is left behind under the hash's name.
     pub fn build(&self, spec: &TopSpec, kind: Kind) -> Result<Library, BuildError> {
         let sources = Sources::read(&spec.file_list)?;
-        let hash = self.content_hash(spec, &sources, kind)?;
+        let hash = self.hash_of(spec, &sources, kind)?;
         let path = self.cache.join(&hash).join(kind.file());
+        if path.is_file() {
+            return Ok(Library { path, hash, cached: true });
+        }
+        // One build at a time in a process: each uses all jobs, and the second one to ask finds the first one's work.
+        let _building = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
         if path.is_file() {
             return Ok(Library { path, hash, cached: true });
         }
@@ -116,8 +121,16 @@ impl Builder<'_> {
         Ok(Library { path, hash, cached: false })
     }
 
+    /// The name that the library of a top has, built or not.
+    ///
+    /// # Errors
+    /// [`BuildError::Sources`], [`BuildError::Io`].
+    pub fn content_hash(&self, spec: &TopSpec, kind: Kind) -> Result<String, BuildError> {
+        self.hash_of(spec, &Sources::read(&spec.file_list)?, kind)
+    }
+
     /// Everything that decides what the library does, and nothing else: no absolute path, no time.
-    fn content_hash(&self, spec: &TopSpec, sources: &Sources, kind: Kind) -> Result<String, BuildError> {
+    fn hash_of(&self, spec: &TopSpec, sources: &Sources, kind: Kind) -> Result<String, BuildError> {
         let mut hasher = self.base_hasher(kind)?;
         hasher.text(&format!("{:?}", verilator_args(spec, sources)));
         for input in &sources.inputs {
@@ -271,6 +284,8 @@ impl Builder<'_> {
         renamed
     }
 }
+
+static BUILDING: Mutex<()> = Mutex::new(());
 
 const TEMPORARY: &str = ".tmp";
 

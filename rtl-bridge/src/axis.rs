@@ -1,0 +1,417 @@
+//! AXI-Stream from Rust: source, sink and monitor on pins.
+//!
+//! All three work edge by edge and never wait. Before a rising edge a [`Source`] or [`Sink`] *drives* its inputs for that
+//! edge and then *looks* whether the edge takes a beat: valid and ready as they stand. Where every output of the RTL is
+//! registered the two can follow each other; else [`Clocks::settle`](crate::clock::Clocks::settle) goes between.
+//!
+//! Beats are little-endian: byte 0 of a frame in bits 7:0 of its first beat.
+
+use crate::stall::Stall;
+use crate::verilated::{Input, Output, PortError, Simulation, WideInput, WideOutput};
+
+/// A broken rule of the stream protocol, seen at the pins.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{stream}: {rule}")]
+pub struct ProtocolError {
+    /// Prefix of the port names.
+    pub stream: String,
+    /// When the edge before the broken one was, ps.
+    pub time_ps: u64,
+    /// What was broken.
+    pub rule: &'static str,
+}
+
+/// What an edge takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// Nothing.
+    Nothing,
+    /// A beat within a frame.
+    Beat,
+    /// A frame's last beat.
+    LastBeat,
+}
+
+// ---- Source ----
+
+/// Drives frames into the RTL, one at a time.
+pub struct Source {
+    tvalid: Input<bool>,
+    tready: Option<Output<bool>>,
+    tlast: Input<bool>,
+    tdata: WideInput,
+    tkeep: Option<Input<u64>>,
+    mty: Option<Input<u8>>,
+    err: Option<Input<bool>>,
+    stall: Stall,
+    frame: Vec<u8>,
+    err_frame: bool,
+    /// First byte of the beat at hand.
+    offset: usize,
+    active: bool,
+    /// The beat at hand is on the pins.
+    presented: bool,
+    /// What `tvalid` is driven to.
+    valid: bool,
+}
+
+impl Source {
+    /// Bind instance `index` of `count` of the stream whose ports begin with `prefix`: `tvalid`, `tdata` and `tlast`;
+    /// `tready`, `tkeep`, `tuser_mty` and `tuser_err` if the top has them.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    pub fn bind(simulation: &Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Source, PortError> {
+        let name = |signal: &str| format!("{prefix}{signal}");
+        Ok(Source {
+            tvalid: simulation.input_of(&name("tvalid"), index, count)?,
+            tready: optional(simulation.output_of(&name("tready"), index, count))?,
+            tlast: simulation.input_of(&name("tlast"), index, count)?,
+            tdata: simulation.wide_input(&name("tdata"), index, count)?,
+            tkeep: optional(simulation.input_of(&name("tkeep"), index, count))?,
+            mty: optional(simulation.input_of(&name("tuser_mty"), index, count))?,
+            err: optional(simulation.input_of(&name("tuser_err"), index, count))?,
+            stall,
+            frame: Vec::new(),
+            err_frame: false,
+            offset: 0,
+            active: false,
+            presented: false,
+            valid: false,
+        })
+    }
+
+    /// May [`Source::load`] be called?
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        !self.active
+    }
+
+    /// The next frame. `err` sets `tuser_err` on its last beat. Returns the buffer of the frame before. An empty frame is
+    /// one beat without bytes.
+    ///
+    /// # Panics
+    /// While a frame is under way.
+    pub fn load(&mut self, frame: Vec<u8>, err: bool) -> Vec<u8> {
+        assert!(!self.active, "a frame is under way");
+        self.active = true;
+        self.offset = 0;
+        self.err_frame = err;
+        std::mem::replace(&mut self.frame, frame)
+    }
+
+    /// The frame under way, or the last one.
+    pub fn frame(&self) -> &[u8] {
+        &self.frame
+    }
+
+    /// Forget the frame under way: for a reset.
+    pub fn reset(&mut self, simulation: &mut Simulation) {
+        self.active = false;
+        self.presented = false;
+        self.valid = false;
+        simulation.set(self.tvalid, false);
+    }
+
+    /// Set the pins for the next edge.
+    #[inline]
+    pub fn drive(&mut self, simulation: &mut Simulation) {
+        if self.presented {
+            return; // a beat that is offered stays as it is until it is taken
+        }
+        if self.active && !self.stall.holds(self.offset > 0) {
+            self.put_beat(simulation);
+            self.presented = true;
+        }
+        if self.valid != self.presented {
+            self.valid = self.presented;
+            simulation.set(self.tvalid, self.valid);
+        }
+    }
+
+    /// What the next edge takes.
+    #[inline]
+    pub fn look(&mut self, simulation: &Simulation) -> Taken {
+        if !self.presented || self.tready.is_some_and(|ready| !simulation.get(ready)) {
+            return Taken::Nothing;
+        }
+        self.presented = false;
+        self.offset += self.tdata.len_bytes();
+        if self.offset < self.frame.len() {
+            return Taken::Beat;
+        }
+        self.active = false;
+        Taken::LastBeat
+    }
+
+    fn put_beat(&self, simulation: &mut Simulation) {
+        let width = self.tdata.len_bytes();
+        let rest = &self.frame[self.offset..];
+        let (beat, last) = if rest.len() > width { (&rest[..width], false) } else { (rest, true) };
+        // Bytes past the frame's end keep what the beat before left there, as they do in hardware.
+        simulation.set_bytes(&self.tdata, beat);
+        simulation.set(self.tlast, last);
+        if let Some(tkeep) = self.tkeep {
+            simulation.set(tkeep, low_bits(beat.len()));
+        }
+        if let Some(mty) = self.mty {
+            simulation.set(mty, ((width - beat.len()) % width) as u8);
+        }
+        if let Some(err) = self.err {
+            simulation.set(err, last && self.err_frame);
+        }
+    }
+}
+
+// ---- Monitor ----
+
+/// Watches a stream, checks its protocol and puts its frames together. Drives nothing: it may sit on inputs and outputs.
+///
+/// Rules: a beat that is offered stays as it is until it is taken; `tkeep` is all ones but in the last beat, where it is
+/// a run of low ones. `tready` may do as it likes.
+pub struct Monitor {
+    prefix: String,
+    tvalid: Output<bool>,
+    tready: Option<Output<bool>>,
+    tlast: Output<bool>,
+    tdata: WideOutput,
+    tkeep: Option<Output<u64>>,
+    mty: Option<Output<u8>>,
+    err: Option<Output<bool>>,
+    frame: Vec<u8>,
+    frame_err: bool,
+    mid_frame: bool,
+    /// The beat that is offered and not yet taken.
+    held: Option<Held>,
+}
+
+/// A beat on hold.
+struct Held {
+    data: Vec<u8>,
+    tkeep: u64,
+    mty: u8,
+    last: bool,
+    err: bool,
+}
+
+impl Monitor {
+    /// Bind instance `index` of `count` of the stream whose ports begin with `prefix`: `tvalid`, `tdata` and `tlast`;
+    /// `tready`, `tkeep`, `mty` (or `tuser_mty`) and `tuser_err` if the top has them.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    pub fn bind(simulation: &Simulation, prefix: &str, index: u32, count: u32) -> Result<Monitor, PortError> {
+        let name = |signal: &str| format!("{prefix}{signal}");
+        let mty = optional(simulation.watch_of(&name("mty"), index, count))?;
+        Ok(Monitor {
+            prefix: prefix.to_string(),
+            tvalid: simulation.watch_of(&name("tvalid"), index, count)?,
+            tready: optional(simulation.watch_of(&name("tready"), index, count))?,
+            tlast: simulation.watch_of(&name("tlast"), index, count)?,
+            tdata: simulation.watch_wide(&name("tdata"), index, count)?,
+            tkeep: optional(simulation.watch_of(&name("tkeep"), index, count))?,
+            mty: mty.or(optional(simulation.watch_of(&name("tuser_mty"), index, count))?),
+            err: optional(simulation.watch_of(&name("tuser_err"), index, count))?,
+            frame: Vec::new(),
+            frame_err: false,
+            mid_frame: false,
+            held: None,
+        })
+    }
+
+    /// A beat is on offer.
+    #[inline]
+    pub fn offers(&self, simulation: &Simulation) -> bool {
+        simulation.get(self.tvalid)
+    }
+
+    /// The next beat is not a frame's first.
+    #[inline]
+    pub fn mid_frame(&self) -> bool {
+        self.mid_frame
+    }
+
+    /// What the next edge takes, with the pins as they stand.
+    ///
+    /// # Errors
+    /// [`ProtocolError`].
+    #[inline]
+    pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
+        let valid = simulation.get(self.tvalid);
+        if self.held.is_some() {
+            self.check_held(simulation, valid)?;
+        }
+        if !valid {
+            return Ok(Taken::Nothing);
+        }
+        if self.tready.is_some_and(|ready| !simulation.get(ready)) {
+            if self.held.is_none() {
+                self.held = Some(self.hold(simulation));
+            }
+            return Ok(Taken::Nothing);
+        }
+        self.held = None;
+        self.take_beat(simulation)
+    }
+
+    /// The frame whose last beat was taken, in place of an empty buffer; and whether `tuser_err` was set on that beat.
+    pub fn take_frame(&mut self, empty: Vec<u8>) -> (Vec<u8>, bool) {
+        debug_assert!(empty.is_empty(), "frames are appended beat by beat");
+        (std::mem::replace(&mut self.frame, empty), self.frame_err)
+    }
+
+    /// Forget the frame under way: for a reset.
+    pub fn reset(&mut self) {
+        self.frame.clear();
+        self.mid_frame = false;
+        self.held = None;
+    }
+
+    fn take_beat(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
+        let data = simulation.bytes(&self.tdata);
+        let last = simulation.get(self.tlast);
+        let len = self.beat_len(simulation, last)?;
+        self.frame.extend_from_slice(&data[..len]);
+        self.mid_frame = !last;
+        if !last {
+            return Ok(Taken::Beat);
+        }
+        self.frame_err = self.err.is_some_and(|err| simulation.get(err));
+        Ok(Taken::LastBeat)
+    }
+
+    /// Bytes in the beat on the pins.
+    fn beat_len(&self, simulation: &Simulation, last: bool) -> Result<usize, ProtocolError> {
+        let width = self.tdata.len_bytes();
+        let len = match (self.tkeep, self.mty) {
+            (Some(tkeep), _) => {
+                let keep = simulation.get(tkeep);
+                let len = keep.trailing_ones() as usize;
+                if keep != low_bits(len) || len > width {
+                    return Err(self.error(simulation, "tkeep is no run of low ones"));
+                }
+                len
+            }
+            (None, Some(mty)) => width - (simulation.get(mty) as usize).min(width),
+            (None, None) => width,
+        };
+        if !last && len != width {
+            return Err(self.error(simulation, "a beat before the last one is not full"));
+        }
+        Ok(len)
+    }
+
+    fn hold(&self, simulation: &Simulation) -> Held {
+        Held {
+            data: simulation.bytes(&self.tdata).to_vec(),
+            tkeep: self.tkeep.map_or(0, |tkeep| simulation.get(tkeep)),
+            mty: self.mty.map_or(0, |mty| simulation.get(mty)),
+            last: simulation.get(self.tlast),
+            err: self.err.is_some_and(|err| simulation.get(err)),
+        }
+    }
+
+    fn check_held(&self, simulation: &Simulation, valid: bool) -> Result<(), ProtocolError> {
+        let Some(held) = &self.held else { return Ok(()) };
+        let rule = if !valid {
+            "tvalid fell before the beat was taken"
+        } else if simulation.bytes(&self.tdata) != held.data {
+            "tdata changed while the beat was held"
+        } else if self.tkeep.is_some_and(|tkeep| simulation.get(tkeep) != held.tkeep)
+            || self.mty.is_some_and(|mty| simulation.get(mty) != held.mty)
+        {
+            "tkeep or mty changed while the beat was held"
+        } else if simulation.get(self.tlast) != held.last {
+            "tlast changed while the beat was held"
+        } else if self.err.is_some_and(|err| simulation.get(err) != held.err) {
+            "tuser_err changed while the beat was held"
+        } else {
+            return Ok(());
+        };
+        Err(self.error(simulation, rule))
+    }
+
+    #[cold]
+    fn error(&self, simulation: &Simulation, rule: &'static str) -> ProtocolError {
+        let stream = self.prefix.trim_end_matches('_').to_string();
+        ProtocolError { stream, time_ps: simulation.time_ps(), rule }
+    }
+}
+
+// ---- Sink ----
+
+/// Takes frames out of the RTL: a [`Monitor`] that also drives `tready`.
+pub struct Sink {
+    monitor: Monitor,
+    tready: Input<bool>,
+    stall: Stall,
+    /// What `tready` is driven to.
+    ready: bool,
+}
+
+impl Sink {
+    /// Bind as [`Monitor::bind`] does; `tready` must be an input of the top.
+    ///
+    /// # Errors
+    /// [`PortError`].
+    pub fn bind(simulation: &mut Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Sink, PortError> {
+        let tready = simulation.input_of(&format!("{prefix}tready"), index, count)?;
+        simulation.set(tready, false);
+        Ok(Sink { monitor: Monitor::bind(simulation, prefix, index, count)?, tready, stall, ready: false })
+    }
+
+    /// A beat is on offer.
+    #[inline]
+    pub fn offers(&self, simulation: &Simulation) -> bool {
+        self.monitor.offers(simulation)
+    }
+
+    /// The next beat is not a frame's first.
+    #[inline]
+    pub fn mid_frame(&self) -> bool {
+        self.monitor.mid_frame
+    }
+
+    /// Set `tready` for the next edge: `willing`, unless the stall pattern holds.
+    #[inline]
+    pub fn drive(&mut self, simulation: &mut Simulation, willing: bool) {
+        let ready = willing && !self.stall.holds(self.monitor.mid_frame);
+        if ready != self.ready {
+            self.ready = ready;
+            simulation.set(self.tready, ready);
+        }
+    }
+
+    /// What the next edge takes.
+    ///
+    /// # Errors
+    /// [`ProtocolError`].
+    #[inline]
+    pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
+        self.monitor.look(simulation)
+    }
+
+    /// See [`Monitor::take_frame`].
+    pub fn take_frame(&mut self, empty: Vec<u8>) -> (Vec<u8>, bool) {
+        self.monitor.take_frame(empty)
+    }
+
+    /// See [`Monitor::reset`].
+    pub fn reset(&mut self) {
+        self.monitor.reset();
+    }
+}
+
+/// A port that a top may leave out.
+fn optional<T>(bound: Result<T, PortError>) -> Result<Option<T>, PortError> {
+    match bound {
+        Err(PortError::Unknown(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// `count` ones from bit 0; all 64 from 64 on.
+#[inline]
+fn low_bits(count: usize) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}

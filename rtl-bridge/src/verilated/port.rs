@@ -348,7 +348,7 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::input`]; and when the width is no multiple of `count`.
     pub fn input_of<T: Value>(&self, name: &str, index: u32, count: u32) -> Result<Input<T>, PortError> {
-        Ok(Input(self.bind_lane(name, true, index, count, T::BITS)?, PhantomData))
+        Ok(Input(self.bind_lane(name, Some(true), index, count, T::BITS)?, PhantomData))
     }
 
     /// Bind instance `index` of `count` instances that an output packs.
@@ -356,7 +356,23 @@ impl Simulation {
     /// # Errors
     /// As [`Simulation::output`]; and when the width is no multiple of `count`.
     pub fn output_of<T: Value>(&self, name: &str, index: u32, count: u32) -> Result<Output<T>, PortError> {
-        Ok(Output(self.bind_lane(name, false, index, count, T::BITS)?, PhantomData))
+        Ok(Output(self.bind_lane(name, Some(false), index, count, T::BITS)?, PhantomData))
+    }
+
+    /// Bind instance `index` of `count` of a port of either direction, to read only.
+    ///
+    /// # Errors
+    /// As [`Simulation::output_of`], but for the direction.
+    pub fn watch_of<T: Value>(&self, name: &str, index: u32, count: u32) -> Result<Output<T>, PortError> {
+        Ok(Output(self.bind_lane(name, None, index, count, T::BITS)?, PhantomData))
+    }
+
+    /// Bind instance `index` of `count` of a port of either direction by bytes, to read only.
+    ///
+    /// # Errors
+    /// As [`Simulation::wide_output`], but for the direction.
+    pub fn watch_wide(&self, name: &str, index: u32, count: u32) -> Result<WideOutput, PortError> {
+        Ok(WideOutput(self.bind_bytes(name, None, index, count)?))
     }
 
     /// Bind an input by bytes, whole (`0, 1`) or instance `index` of `count`.
@@ -364,7 +380,7 @@ impl Simulation {
     /// # Errors
     /// [`PortError`]: no such input, or an instance that is not made of whole bytes.
     pub fn wide_input(&self, name: &str, index: u32, count: u32) -> Result<WideInput, PortError> {
-        Ok(WideInput(self.bind_bytes(name, true, index, count)?))
+        Ok(WideInput(self.bind_bytes(name, Some(true), index, count)?))
     }
 
     /// Bind an output by bytes, whole (`0, 1`) or instance `index` of `count`.
@@ -372,7 +388,7 @@ impl Simulation {
     /// # Errors
     /// [`PortError`]: no such output, or an instance that is not made of whole bytes.
     pub fn wide_output(&self, name: &str, index: u32, count: u32) -> Result<WideOutput, PortError> {
-        Ok(WideOutput(self.bind_bytes(name, false, index, count)?))
+        Ok(WideOutput(self.bind_bytes(name, Some(false), index, count)?))
     }
 
     /// Read an output.
@@ -416,16 +432,16 @@ impl Simulation {
         port.0.write(self, bytes);
     }
 
-    fn find(&self, name: &str, is_input: bool) -> Result<&PortInfo, PortError> {
+    fn find(&self, name: &str, is_input: Option<bool>) -> Result<&PortInfo, PortError> {
         let port = self.ports.iter().find(|port| port.name == name).ok_or_else(|| PortError::Unknown(name.to_string()))?;
-        if port.is_input == is_input {
+        if is_input.is_none_or(|wanted| port.is_input == wanted) {
             Ok(port)
         } else {
             Err(PortError::Direction { name: name.to_string(), is_input: port.is_input })
         }
     }
 
-    fn instance(&self, name: &str, is_input: bool, index: u32, count: u32) -> Result<(&PortInfo, u32, u32), PortError> {
+    fn instance(&self, name: &str, is_input: Option<bool>, index: u32, count: u32) -> Result<(&PortInfo, u32, u32), PortError> {
         let port = self.find(name, is_input)?;
         if count == 0 || index >= count || port.width_bits % count != 0 {
             return Err(port.wrong_width(format!("which does not hold instance {index} of {count}")));
@@ -434,7 +450,7 @@ impl Simulation {
         Ok((port, index * width, width))
     }
 
-    fn bind_lane(&self, name: &str, is_input: bool, index: u32, count: u32, bits: u32) -> Result<Lane, PortError> {
+    fn bind_lane(&self, name: &str, is_input: Option<bool>, index: u32, count: u32, bits: u32) -> Result<Lane, PortError> {
         let (port, low, width) = self.instance(name, is_input, index, count)?;
         if width > bits {
             return Err(port.wrong_width(format!("{width} each; at most {bits} were expected")));
@@ -442,7 +458,7 @@ impl Simulation {
         Ok(port.lane(self.id, low, width))
     }
 
-    fn bind_bytes(&self, name: &str, is_input: bool, index: u32, count: u32) -> Result<Bytes, PortError> {
+    fn bind_bytes(&self, name: &str, is_input: Option<bool>, index: u32, count: u32) -> Result<Bytes, PortError> {
         let (port, low, width) = self.instance(name, is_input, index, count)?;
         if count > 1 && width % 8 != 0 {
             return Err(port.wrong_width("whose instances are no whole bytes".to_string()));
