@@ -173,5 +173,31 @@ module qdma_c2h #(
   `ONIC_ASSERT(OneGrant_A, axis_aclk, axis_aresetn, $onehot0(s_axis_tready), "two functions were served at once")
   `ONIC_ASSERT(FrameWhole_A, axis_aclk, axis_aresetn, !(load && inside_q && grant != grant_q),
                "a frame was cut by another function's")
+  `ONIC_ASSERT_STABLE(DataStable_A, axis_aclk, axis_aresetn, m_axis_tvalid, m_axis_tready, m_axis_tdata, 512,
+                      "a C2H beat changed while the QDMA stalled it")
+  `ONIC_ASSERT_STABLE(SideStable_A, axis_aclk, axis_aresetn, m_axis_tvalid, m_axis_tready,
+                      {m_axis_tlast, m_axis_tcrc, m_axis_ctrl_len, m_axis_ctrl_qid, m_axis_mty}, 66,
+                      "a C2H beat's side fields changed while the QDMA stalled it")
+  `ONIC_ASSERT_STABLE(CplStable_A, axis_aclk, axis_aresetn, m_axis_cpl_tvalid, m_axis_cpl_tready, cpl, $bits(cpl_t),
+                      "a completion changed while the QDMA stalled it")
+
+  // Fairness: while a function asks, each other one may start at most one frame.
+  for (genvar f = 0; f < NumFunc; f++) begin : gen_fair
+    logic [2:0] passed_over_q;
+    always_ff @(posedge axis_aclk) begin
+      if (!axis_aresetn || s_axis_tready[f] || !s_axis_tvalid[f]) passed_over_q <= '0;
+      else if (frame_start)                                       passed_over_q <= passed_over_q + 1'b1;
+    end
+    `ONIC_ASSERT(Fair_A, axis_aclk, axis_aresetn, 32'(passed_over_q) < NumFunc, "a function was passed over twice")
+  end
+
+  // ---- What a run should have seen ----
+  always_ff @(posedge axis_aclk) begin
+    if (axis_aresetn) begin
+      BackToBack_C: cover (frame_start && m_axis_tvalid && m_axis_tlast);
+      HandOver_C: cover (frame_start && m_axis_tvalid && m_axis_tlast && grant != grant_q);
+      CompletionsFull_C: cover (open_frames_q == 10'(CplThreshold));
+    end
+  end
 endmodule
 `default_nettype wire

@@ -162,5 +162,14 @@ module qdma_function (
                       "box 250 changed a C2H beat while it was stalled")
   `ONIC_ASSERT_STABLE(BoxSideStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready,
                       {s_axis_tlast, s_axis_tuser_size}, 17, "box 250 changed tlast or tuser_size while it was stalled")
+
+  // ---- What a run should have seen ----
+  always_ff @(posedge axis_aclk) begin
+    if (axis_aresetn) begin
+      QueueRange_C: cover (frame_drop_o);
+      InStalled_C: cover (s_axis_tvalid && !s_axis_tready);
+      OutStalled_C: cover (m_axis_tvalid && !m_axis_tready);
+    end
+  end
 endmodule
 `default_nettype wire

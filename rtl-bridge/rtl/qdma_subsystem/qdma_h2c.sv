@@ -120,7 +120,7 @@ module qdma_h2c #(
     keep = '1;
     if (head.last) begin
       keep = 64'hFFFF_FFFF_FFFF_FFFF >> (6'd0 - head.size[5:0]);
-      if (fault_mask) keep = keep >> 1;
+      if (fault_mask && keep[1]) keep = keep >> 1;
     end
   end
 
@@ -145,5 +145,15 @@ module qdma_h2c #(
   `ONIC_ASSERT_STABLE(QdmaSideStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready,
                       {s_axis_tlast, s_axis_tuser_qid, s_axis_tuser_len}, 28,
                       "the QDMA changed tlast, qid or metadata of an H2C beat while it was stalled")
+  `ONIC_ASSERT_STABLE(HeadStable_A, axis_aclk, axis_aresetn, head_valid, head_pop, {head.owner, head.size, head.last},
+                      NumFunc + 17, "an H2C beat changed while box 250 stalled it")
+
+  // ---- What a run should have seen ----
+  always_ff @(posedge axis_aclk) begin
+    if (axis_aresetn) begin
+      NoFunction_C: cover (frame_drop_o);
+      LengthCorrected_C: cover (beat_taken && s_axis_tlast && size != s_axis_tuser_len);
+    end
+  end
 endmodule
 `default_nettype wire

@@ -175,5 +175,16 @@ module rss_hash (
   // The header is complete at the latest with the second beat: no frame can wait for one that never comes.
   `ONIC_ASSERT(HeaderOnePerFrame_A, axis_aclk, axis_aresetn, !(header_valid_q && beat_q == Second),
                "a header is complete before its second beat")
+
+  // ---- What a run should have seen ----
+  always_ff @(posedge axis_aclk) begin
+    if (axis_aresetn) begin
+      OneBeat_C: cover (beat_valid_i && beat_q == First && beat_last_i);
+      TwoBeats_C: cover (beat_valid_i && beat_q == Second && beat_last_i);
+      ManyBeats_C: cover (beat_valid_i && beat_q == Rest && beat_last_i);
+      // The place of upstream's quirk Q3, whose cause may be a gap in the stream or a stall: no beat is taken here.
+      GapBeforeSecond_C: cover (!beat_valid_i && beat_q == Second);
+    end
+  end
 endmodule
 `default_nettype wire
