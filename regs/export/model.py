@@ -46,6 +46,7 @@ class Register:
     walk: str
     varies: str
     reads_as: int | None
+    alias_of: str
     reset_by_index: list[int]
     desc: str
     source: str
@@ -90,6 +91,7 @@ class Window:
     unmapped: tuple  # ("value", v) or ("echo", prefix, bits)
     absent: tuple  # ("decerr",) or ("echo", prefix, bits)
     plugin_bytes: int
+    walk: str
 
 
 @dataclass
@@ -147,6 +149,7 @@ def add_window(the_map: Map, node: Node, bar: int, presence: str, index: int, st
             unmapped=unmapped(node, index),
             absent=absent(node),
             plugin_bytes=node.get_property("plugin_bytes") or 0,
+            walk=walk(node),
         )
     )
 
@@ -193,9 +196,6 @@ def read_register(node: RegNode, group: RegfileNode | None) -> Register:
         presence = group.get_property("presence") or ""
         # Doorbells are named for themselves; a group of counters lends its name.
         name = f"{group.inst_name}_{name}" if presence else name
-    walk = node.get_property("walk") or "full"
-    if walk not in WALKS:
-        raise MapError(f"{node.get_path()}: walk is {walk!r}, not one of {WALKS}")
     by_index = node.get_property("reset_by_index") or []
     if by_index and len(by_index) != count:
         raise MapError(f"{node.get_path()}: reset_by_index has {len(by_index)} words for {count} registers")
@@ -205,9 +205,10 @@ def read_register(node: RegNode, group: RegfileNode | None) -> Register:
         count=count,
         stride=stride,
         width=node.get_property("regwidth"),
-        walk=walk,
+        walk=walk(node),
         varies=node.get_property("varies") or "",
         reads_as=node.get_property("reads_as"),
+        alias_of=node.get_property("alias_of") or "",
         reset_by_index=by_index,
         desc=sentence(node),
         source=inherited(node, "source"),
@@ -228,6 +229,13 @@ def read_field(node: FieldNode) -> Field:
         source=inherited(node, "source"),
         standing=standing(node),
     )
+
+
+def walk(node: Node) -> str:
+    value = node.get_property("walk") or "full"
+    if value not in WALKS:
+        raise MapError(f"{node.get_path()}: walk is {value!r}, not one of {WALKS}")
+    return value
 
 
 def access(node: FieldNode) -> str:
@@ -273,3 +281,6 @@ def check_names(the_map: Map) -> None:
             if register.name in seen:
                 raise MapError(f"{block.name}: two registers named {register.name}")
             seen.add(register.name)
+        for register in block.registers:
+            if register.alias_of and register.alias_of not in seen:
+                raise MapError(f"{block.name}.{register.name}: alias of unknown {register.alias_of}")

@@ -190,7 +190,7 @@ def register_row(window: Window, block: Block, r: Register, name: str, at: int, 
     return (
         f"    Register {{ block: {quote(block.name)}, name: {quote(name)}, bar: Bar::{BAR[window.bar]}, offset: {at:#x}, "
         f"count: {count}, stride: {r.stride if count > 1 else r.width // 8:#x}, width_bits: {r.width}, presence: {presence_text(*presence)}, reset: {reset}, "
-        f"reset_by_index: {by_index}, reads_as: {reads_as}, varies: {quote(r.varies)}, walk: Walk::{WALK[r.walk]}, "
+        f"reset_by_index: {by_index}, reads_as: {reads_as}, alias_of: {quote(r.alias_of)}, varies: {quote(r.varies)}, walk: Walk::{WALK[r.walk]}, "
         f"fields: &{fields_name(block, r)}, summary: {quote(r.desc)}, source: {quote(r.source)}, standing: Standing::{STANDING[r.standing]} }},"
     )
 
@@ -205,7 +205,7 @@ def window_row(w: Window) -> str:
     block = "None" if w.block is None else f"Some({quote(w.block)})"
     return (
         f"    Window {{ name: {quote(w.name)}, block: {block}, bar: Bar::{BAR[w.bar]}, base: {w.base:#x}, size_bytes: {w.size:#x}, "
-        f"plugin_bytes: {w.plugin_bytes:#x}, presence: {presence_text(w.presence, w.index)}, unmapped: {unmapped}, absent: {absent}, "
+        f"plugin_bytes: {w.plugin_bytes:#x}, presence: {presence_text(w.presence, w.index)}, unmapped: {unmapped}, absent: {absent}, walk: Walk::{WALK[w.walk]}, "
         f"summary: {quote(w.desc)}, source: {quote(w.source)}, standing: Standing::{STANDING[w.standing]} }},"
     )
 

@@ -34,6 +34,16 @@ impl Bar {
     }
 }
 
+impl Bar {
+    /// Bytes of the BAR: 256 KiB and 4 MiB, as the OpenNIC shell configures them for most boards.
+    pub const fn size_bytes(self) -> u32 {
+        match self {
+            Bar::Qdma => 0x4_0000,
+            Bar::Shell => 0x40_0000,
+        }
+    }
+}
+
 impl fmt::Display for FuncId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "function {}", self.0)

@@ -15,6 +15,8 @@
 //!     + 3 * qdma_function::INDIRECTION_TABLE_STRIDE;
 //! assert_eq!(offset, 0x240C);
 //! ```
+//!
+//! The crate is `no_std`; the map walk (`walk`) needs the feature `std`.
 #![cfg_attr(not(any(feature = "std", test)), no_std)]
 #![forbid(unsafe_code)]
 
@@ -26,6 +28,8 @@ mod field;
 mod generated;
 mod ids;
 mod table;
+#[cfg(any(feature = "std", test))]
+pub mod walk;
 
 pub use field::{Field, Field64};
 pub use generated::{cmac, packet_adapter, qdma, qdma_common, qdma_csr, qdma_function, shell, system_config};

@@ -3,7 +3,7 @@
 use crate::{Bar, Field64};
 
 /// What software may do with a field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Access {
     /// Reads give the value, writes are ignored.
     ReadOnly,
@@ -16,7 +16,7 @@ pub enum Access {
 }
 
 /// How sure we are of a fact.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Standing {
     /// Seen on upstream's RTL in simulation, or on the bus while upstream's driver ran.
     Measured,
@@ -29,7 +29,7 @@ pub enum Standing {
 }
 
 /// What the map walk may do with a register.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Walk {
     /// Read it and write any value.
     Full,
@@ -40,7 +40,7 @@ pub enum Walk {
 }
 
 /// On which cards a register or window exists.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Presence {
     /// On all.
     Always,
@@ -62,7 +62,7 @@ impl Presence {
 }
 
 /// What a read finds in a window where no register is. Writes are ignored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Unmapped {
     /// The same everywhere.
     Value(u32),
@@ -76,7 +76,7 @@ pub enum Unmapped {
 }
 
 /// What answers in a window of a function or port that the card does not have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Absent {
     /// The bus: DECERR.
     DecodeError,
@@ -133,6 +133,8 @@ pub struct Register {
     pub reset_by_index: &'static [u32],
     /// What a read gives when nothing in it can be read.
     pub reads_as: Option<u32>,
+    /// The register of the same block to which this is another way; empty when to none.
+    pub alias_of: &'static str,
     /// What the reset value depends on; empty when on nothing.
     pub varies: &'static str,
     /// What the map walk may do.
@@ -192,6 +194,8 @@ pub struct Window {
     pub unmapped: Unmapped,
     /// What answers on cards without it.
     pub absent: Absent,
+    /// [`Walk::None`] when the map walk leaves all of it alone.
+    pub walk: Walk,
     /// What it is.
     pub summary: &'static str,
     /// Where the fact comes from.
