@@ -7,7 +7,7 @@ mod build;
 use std::path::{Path, PathBuf};
 
 use build::library::{Builder, Kind, LINKED_NAME};
-use build::sources::TopSpec;
+use build::sources::{ShellShape, TopSpec};
 use build::toolchain::Toolchain;
 
 fn main() {
@@ -43,11 +43,7 @@ fn link_shell(manifest: &Path, cache: &Path) -> Result<(), build::BuildError> {
         jobs: env("NUM_JOBS").parse().unwrap_or(1),
         progress: &|_, _, _| {},
     };
-    let mut spec = TopSpec::shell(manifest, &Default::default());
-    if !spec.file_list.exists() {
-        spec = TopSpec::new("bridge_probe", manifest.join("tests/rtl/bridge_probe.f"));
-    }
-    let library = builder.build(&spec, Kind::Linked)?;
+    let library = builder.build(&TopSpec::shell(manifest, &ShellShape::default()), Kind::Linked)?;
     // Built anew when somebody removes it.
     println!("cargo::rerun-if-changed={}", library.path.display());
     println!("cargo::rustc-link-search=native={}", cache.join(&library.hash).display());

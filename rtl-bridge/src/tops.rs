@@ -71,7 +71,7 @@ impl Library {
         unsafe { ffi::factory_hash(self.factory) }
     }
 
-    /// A new simulation, at time 0, before the first evaluation.
+    /// A new simulation, at time 0, before the first evaluation, with all inputs at 0.
     ///
     /// # Errors
     /// [`SimulationError`].

@@ -106,6 +106,7 @@ impl Simulation {
             log: Vec::new(),
             stopped: None,
         };
+        simulation.clear_inputs();
         if let Some(window) = &options.waves {
             simulation.record(window.clone())?;
         }

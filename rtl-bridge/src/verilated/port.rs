@@ -432,6 +432,17 @@ impl Simulation {
         port.0.write(self, bytes);
     }
 
+    /// All inputs to 0: like every signal they start at random, but nobody is there to drive them so.
+    pub(super) fn clear_inputs(&mut self) {
+        let inputs: Vec<PortInfo> = self.ports.iter().filter(|port| port.is_input).cloned().collect();
+        for port in inputs {
+            let zeros = vec![0; port.width_bits.div_ceil(8) as usize];
+            if let Ok(pin) = self.wide_input(&port.name, 0, 1) {
+                self.set_bytes(&pin, &zeros);
+            }
+        }
+    }
+
     fn find(&self, name: &str, is_input: Option<bool>) -> Result<&PortInfo, PortError> {
         let port = self.ports.iter().find(|port| port.name == name).ok_or_else(|| PortError::Unknown(name.to_string()))?;
         if is_input.is_none_or(|wanted| port.is_input == wanted) {
