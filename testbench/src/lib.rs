@@ -3,4 +3,6 @@
 pub mod bench;
 pub mod card;
 pub mod host_memory;
+pub mod outcome;
+pub mod run;
 pub mod shape;

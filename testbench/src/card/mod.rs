@@ -140,6 +140,9 @@ pub trait Card: Send {
     /// monitors.
     fn observation(&mut self) -> Option<Observation>;
 
+    /// Frames that the card's DMA engine lost, by reason, as it counts them itself and not by MMIO.
+    fn drops(&self, each: &mut dyn FnMut(&'static str, u64));
+
     /// An empty buffer for the next frame in, from those the card has finished with.
     fn recycle(&mut self) -> Vec<u8> {
         Vec::new()

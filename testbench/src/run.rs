@@ -1,0 +1,565 @@
+//! One run: a card, a driver for each function, frames in at the wire and from the host, until all is quiet.
+//!
+//! Deterministic and single-threaded. The driver runs when an interrupt tells it to (after the host's latency), as NAPI
+//! would: up to a budget, again while there is more, re-armed when there is none. Nothing is polled behind the
+//! interrupt's back, so that a lost interrupt shows as what it is, a frame that nobody fetches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use driver_core::rss::{Key, Table};
+use driver_core::{BringUpError, ChangeError, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Platform as _, TableEntry, TxError, UpError, Vector};
+use models::observation::Observation;
+use models::time::Time;
+use regs::{Bar, FuncId, PortId};
+
+use crate::bench::{Bench, FunctionPlatform};
+use crate::card::{Card, CardError, Shape, Stop, WireFrame};
+use crate::host_memory::FunctionDma;
+use crate::shape::Pace;
+
+/// Frames handed up in one poll, Linux's NAPI weight.
+const BUDGET: usize = 64;
+/// Frames that wait at a port ahead of time, so that the wire never starves.
+const WIRE_AHEAD: usize = 32;
+/// How often TX completions are looked for while some are outstanding, ns: OpenNIC gives no TX interrupt.
+const REAP_NS: u64 = 2_000;
+
+/// The host's side of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostProfile {
+    /// From a vector becoming pending to the driver's poll, ns.
+    pub interrupt_ns: u64,
+    /// The driver's cost for each packet, ns.
+    pub packet_ns: u64,
+}
+
+impl Default for HostProfile {
+    fn default() -> HostProfile {
+        HostProfile { interrupt_ns: 1_000, packet_ns: 0 }
+    }
+}
+
+/// What a run is set up with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Functions, ports, queues, limits.
+    pub shape: Shape,
+    /// RSS key for every function; the card's own without.
+    pub rss_key: Option<Key>,
+    /// RSS table for every function; equal shares without.
+    pub rss_table: Option<Table>,
+    /// When frames start at the wire.
+    pub pace: Pace,
+    /// The host's side of time.
+    pub host: HostProfile,
+    /// Cycles of axis_aclk without progress that are a hang.
+    pub hang_cycles: u64,
+    /// Check host memory accesses.
+    pub check_memory: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            shape: Shape::default(),
+            rss_key: None,
+            rss_table: None,
+            pace: Pace::Fast,
+            host: HostProfile::default(),
+            hang_cycles: 1_000_000,
+            check_memory: true,
+        }
+    }
+}
+
+/// A frame for a port's wire.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InFrame {
+    /// Where it goes in.
+    pub port: PortId,
+    /// Its index in the capture, for reports.
+    pub index: u64,
+    /// Its time in the capture, ns.
+    pub time_ns: Option<u64>,
+    /// Ethernet header to payload.
+    pub data: Vec<u8>,
+    /// Its FCS was wrong.
+    pub err: bool,
+}
+
+/// A frame that the host sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostFrame {
+    /// From which function.
+    pub func: FuncId,
+    /// On which queue, relative.
+    pub queue: u16,
+    /// Ethernet header to payload.
+    pub data: Vec<u8>,
+}
+
+/// Who is told of what a run does, as it does it.
+pub trait Sink {
+    /// A frame was taken out of a queue.
+    fn delivered(&mut self, func: FuncId, queue: u16, time: Time, segments: &mut dyn Iterator<Item = &[u8]>);
+    /// A frame left a port.
+    fn sent(&mut self, port: PortId, frame: WireFrame);
+    /// The card's monitors saw something.
+    fn observed(&mut self, observation: Observation);
+    /// So many frames of all are through, or lost.
+    fn progress(&mut self, _done: u64) {}
+}
+
+/// What ended a run early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The driver's bring-up failed.
+    #[error("{func}: bring-up failed")]
+    BringUp {
+        /// Whose.
+        func: FuncId,
+        /// Where and why.
+        source: BringUpError,
+    },
+    /// The queues did not start.
+    #[error("{func}: the queues did not start")]
+    Up {
+        /// Whose.
+        func: FuncId,
+        /// Why.
+        source: UpError,
+    },
+    /// A setting was refused, or the queues did not stop.
+    #[error("{func}: {source}")]
+    Change {
+        /// Whose.
+        func: FuncId,
+        /// Why.
+        source: ChangeError,
+    },
+    /// The card stopped or hung.
+    #[error(transparent)]
+    Card(#[from] CardError),
+    /// A register access failed.
+    #[error(transparent)]
+    Mmio(#[from] MmioError),
+    /// The host was asked to send what the driver refuses.
+    #[error("frame {index} from the host: {source}")]
+    Tx {
+        /// Its number, from 0.
+        index: usize,
+        /// Why.
+        source: TxError,
+    },
+}
+
+/// What a run leaves behind, beside what its sink was told.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Frames that entered at the wire.
+    pub wire_in: u64,
+    /// Frames that the driver posted.
+    pub host_in: u64,
+    /// Frames that the driver took out.
+    pub host_out: u64,
+    /// Frames that left at the wire.
+    pub wire_out: u64,
+    /// Faults of queues, as the driver tells them.
+    pub queue_errors: Vec<String>,
+    /// When it was quiet.
+    pub end: Time,
+}
+
+type CardDriver = Driver<FunctionPlatform>;
+
+/// A run under way.
+pub struct Run {
+    bench: Arc<Bench>,
+    drivers: Vec<CardDriver>,
+    setup: Setup,
+    polls: VecDeque<Poll>,
+    tally: Tally,
+    last_progress: Time,
+    progress_mark: u64,
+}
+
+/// A vector's queues, to be polled at a time.
+#[derive(Clone, Copy, Debug)]
+struct Poll {
+    due: Time,
+    func: FuncId,
+    vector: Vector,
+}
+
+impl Run {
+    /// Reset the card, bring up a driver for each function, start the queues.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn start(card: Box<dyn Card>, setup: &Setup) -> Result<Run, RunError> {
+        let shape = &setup.shape;
+        let bench = Bench::new(card, shape.functions, setup.check_memory, setup.hang_cycles);
+        bench.reset()?;
+        let mut drivers: Vec<CardDriver> = Vec::new();
+        for func in (0..shape.functions).map(FuncId) {
+            let platform = Arc::new(bench.function(func));
+            let driver = Driver::bring_up(platform, device_config(func, setup)).map_err(|source| RunError::BringUp { func, source })?;
+            drivers.push(driver);
+        }
+        for driver in &mut drivers {
+            let func = driver.config().func;
+            driver.up().map_err(|source| RunError::Up { func, source })?;
+        }
+        bench.gate_wire(setup.pace == Pace::Fast);
+        let now = bench.now();
+        Ok(Run { bench, drivers, setup: setup.clone(), polls: VecDeque::new(), tally: Tally::default(), last_progress: now, progress_mark: 0 })
+    }
+
+    /// The bench.
+    pub fn bench(&self) -> &Arc<Bench> {
+        &self.bench
+    }
+
+    /// The drivers, one a function.
+    pub fn drivers(&mut self) -> &mut [CardDriver] {
+        &mut self.drivers
+    }
+
+    /// Move all frames through, in at the wire and from the host, until nothing moves any more.
+    ///
+    /// # Errors
+    /// [`RunError`]. What had come out before was told to `sink`.
+    pub fn replay<'a>(
+        &mut self,
+        wire: &mut dyn Iterator<Item = &'a InFrame>,
+        host: &mut dyn Iterator<Item = &'a HostFrame>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), RunError> {
+        let mut feed = Feed::new(self.setup.pace, self.bench.now(), usize::from(self.setup.shape.ports));
+        let mut wire_done = false;
+        let mut transmit = Transmit::default();
+        self.last_progress = self.bench.now();
+        loop {
+            if !wire_done {
+                wire_done = !self.feed_wire(&mut feed, wire);
+            }
+            self.transmit(&mut transmit, host)?;
+            if self.is_quiet(wire_done && feed.is_empty(), &transmit) {
+                break;
+            }
+            let stop = self.bench.advance(self.next_deadline(&transmit))?;
+            self.react(stop, sink)?;
+            self.watch(sink)?;
+        }
+        self.collect(sink);
+        self.tally.end = self.bench.now();
+        Ok(())
+    }
+
+    /// Take the device down and give back what the run counted.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn finish(mut self) -> Result<(Tally, Arc<Bench>), RunError> {
+        for driver in self.drivers.drain(..).rev() {
+            let func = driver.config().func;
+            driver.remove().map_err(|source| RunError::Change { func, source })?;
+        }
+        Ok((self.tally, self.bench))
+    }
+
+    /// What was counted so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Read a BAR2 register by function 0.
+    ///
+    /// # Errors
+    /// [`MmioError`].
+    pub fn shell_read(&self, offset: u32) -> Result<u32, MmioError> {
+        self.bench.function(FuncId(0)).mmio().read32(Bar::Shell, offset)
+    }
+
+    /// Give the wire what it has room for. False once there is no more.
+    fn feed_wire<'a>(&mut self, feed: &mut Feed<'a>, wire: &mut dyn Iterator<Item = &'a InFrame>) -> bool {
+        let mut more = true;
+        for port in 0..feed.waiting.len() {
+            let id = PortId(port as u8);
+            let tally = &mut self.tally;
+            self.bench.feed(id, WIRE_AHEAD, |buffer| {
+                let frame = feed.next_for(port, wire, &mut more)?;
+                tally.wire_in += 1;
+                Some(feed.timed(frame, buffer))
+            });
+        }
+        more
+    }
+
+    /// Post what the host has to send, and take back what the card has sent.
+    fn transmit<'a>(&mut self, state: &mut Transmit<'a>, host: &mut dyn Iterator<Item = &'a HostFrame>) -> Result<(), RunError> {
+        if state.outstanding {
+            self.reap();
+        }
+        let mut outstanding = false;
+        while !state.done {
+            if state.held.is_none() {
+                state.held = host.next();
+            }
+            let Some(frame) = state.held else {
+                state.done = true;
+                break;
+            };
+            let queue = self.drivers.get_mut(usize::from(frame.func.0)).and_then(|driver| driver.tx(frame.queue));
+            let Some(queue) = queue else {
+                state.held = None;
+                continue;
+            };
+            match queue.post(&frame.data) {
+                Ok(()) => {
+                    self.tally.host_in += 1;
+                    state.index += 1;
+                    state.held = None;
+                }
+                Err(TxError::Full { .. }) => {
+                    outstanding = true;
+                    break;
+                }
+                Err(source) => return Err(RunError::Tx { index: state.index, source }),
+            }
+        }
+        for pair in self.drivers.iter_mut().flat_map(|driver| driver.queues()) {
+            if let Err(fault) = pair.tx.flush() {
+                self.tally.queue_errors.push(format!("tx {}: {fault}", pair.tx.qid()));
+            }
+            outstanding |= pair.tx.outstanding() > 0;
+        }
+        state.outstanding = outstanding;
+        Ok(())
+    }
+
+    fn reap(&mut self) {
+        for pair in self.drivers.iter_mut().flat_map(|driver| driver.queues()) {
+            if let Err(fault) = pair.tx.reap() {
+                self.tally.queue_errors.push(format!("tx {}: {fault}", pair.tx.qid()));
+            }
+        }
+    }
+
+    /// All fed, nothing inside, nothing in a ring that nobody has fetched, no poll to come.
+    fn is_quiet(&mut self, fed: bool, transmit: &Transmit<'_>) -> bool {
+        fed && transmit.done
+            && !transmit.outstanding
+            && self.polls.is_empty()
+            && (0..self.setup.shape.ports).all(|port| self.bench.wire_queued(PortId(port)) == 0)
+            && self.bench.idle()
+            && !self.drivers.iter_mut().flat_map(|driver| driver.queues()).any(|pair| pair.rx.has_pending())
+    }
+
+    fn next_deadline(&self, transmit: &Transmit<'_>) -> Time {
+        let hang = self.last_progress.saturating_add(self.setup.hang_cycles.saturating_mul(4_000)).saturating_add(1);
+        let reap = if transmit.outstanding { self.bench.now() + REAP_NS * 1_000 } else { Time::NEVER };
+        self.polls.iter().map(|poll| poll.due).min().unwrap_or(Time::NEVER).min(hang).min(reap)
+    }
+
+    fn react(&mut self, stop: Stop, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let now = self.bench.now();
+        if let Stop::Interrupt { func, .. } = stop {
+            self.schedule(func, now);
+        }
+        self.collect(sink);
+        while let Some(at) = self.polls.iter().position(|poll| poll.due <= now)
+            && let Some(poll) = self.polls.remove(at)
+        {
+            self.poll(poll, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Take pending vectors and plan their polls.
+    fn schedule(&mut self, func: FuncId, now: Time) {
+        let platform = self.bench.function(func);
+        while let Some(vector) = platform.interrupts().take() {
+            let due = now + self.setup.host.interrupt_ns * 1_000;
+            if !self.polls.iter().any(|poll| (poll.func, poll.vector) == (func, vector)) {
+                self.polls.push_back(Poll { due, func, vector });
+            }
+        }
+    }
+
+    /// One NAPI poll of each queue on a vector.
+    fn poll(&mut self, poll: Poll, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let now = self.bench.now();
+        let driver = &mut self.drivers[usize::from(poll.func.0)];
+        if driver.error_vector() == Some(poll.vector) {
+            if let Some(errors) = driver.service_errors()? {
+                self.tally.queue_errors.push(format!("card errors: {errors:?}"));
+            }
+            return Ok(());
+        }
+        let mut again = false;
+        let mut handled = 0;
+        let queues = driver.config().queues;
+        for queue in (0..queues).filter(|&queue| driver.vector_of(queue) == poll.vector).collect::<Vec<_>>() {
+            let Some(rx) = driver.rx(queue) else { continue };
+            let polled = rx.poll(BUDGET, |frame| {
+                handled += 1;
+                sink.delivered(poll.func, queue, now, &mut frame.segments());
+            });
+            match polled {
+                Ok(done) => again |= done == BUDGET,
+                Err(fault) => self.tally.queue_errors.push(format!("rx {}: {fault}", rx.qid())),
+            }
+        }
+        self.tally.host_out += handled;
+        if again {
+            let due = now + (handled * self.setup.host.packet_ns).max(1) * 1_000;
+            self.polls.push_back(Poll { due, ..poll });
+        }
+        Ok(())
+    }
+
+    /// Hand on what left the card at its ports and monitors.
+    fn collect(&mut self, sink: &mut dyn Sink) {
+        for port in (0..self.setup.shape.ports).map(PortId) {
+            while let Some(frame) = self.bench.wire_out(port) {
+                self.tally.wire_out += 1;
+                sink.sent(port, frame);
+            }
+        }
+        self.bench.drain_observations(|observation| sink.observed(observation));
+    }
+
+    /// A hang is a long time in which no frame entered or left.
+    fn watch(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
+        let queued: usize = (0..self.setup.shape.ports).map(|port| self.bench.wire_queued(PortId(port))).sum();
+        let mark = self.tally.wire_in + self.tally.host_in + self.tally.host_out + self.tally.wire_out - queued as u64;
+        let now = self.bench.now();
+        if mark != self.progress_mark {
+            self.progress_mark = mark;
+            self.last_progress = now;
+            sink.progress(self.tally.host_out + self.tally.wire_out);
+            return Ok(());
+        }
+        if now - self.last_progress > self.setup.hang_cycles.saturating_mul(4_000) {
+            let what = format!(
+                "{queued} frames at the wire, card {}, {} delivered of {} in",
+                if self.bench.idle() { "idle" } else { "busy" },
+                self.tally.host_out,
+                self.tally.wire_in
+            );
+            return Err(CardError::Hang { cycles: self.setup.hang_cycles, at: now, what }.into());
+        }
+        Ok(())
+    }
+}
+
+/// Frames from the host, on their way into rings.
+#[derive(Default)]
+struct Transmit<'a> {
+    held: Option<&'a HostFrame>,
+    index: usize,
+    done: bool,
+    outstanding: bool,
+}
+
+/// Frames on their way to ports, in the order of the capture for each, with their start times.
+struct Feed<'a> {
+    pace: Pace,
+    waiting: Vec<VecDeque<&'a InFrame>>,
+    /// When each port's next frame may start.
+    next_start: Vec<Time>,
+    begin: Time,
+    /// Capture time that corresponds to `begin`, and how much of the gaps was cut so far.
+    first_ns: Option<u64>,
+    cut_ns: u64,
+    last_ns: u64,
+}
+
+impl<'a> Feed<'a> {
+    fn new(pace: Pace, begin: Time, ports: usize) -> Feed<'a> {
+        Feed { pace, waiting: vec![VecDeque::new(); ports], next_start: vec![begin; ports], begin, first_ns: None, cut_ns: 0, last_ns: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.iter().all(VecDeque::is_empty)
+    }
+
+    /// The next frame for a port; frames for others that come first are kept.
+    fn next_for(&mut self, port: usize, wire: &mut dyn Iterator<Item = &'a InFrame>, more: &mut bool) -> Option<&'a InFrame> {
+        if let Some(frame) = self.waiting[port].pop_front() {
+            return Some(frame);
+        }
+        loop {
+            let Some(frame) = wire.next() else {
+                *more = false;
+                return None;
+            };
+            let to = usize::from(frame.port.0);
+            if to == port {
+                return Some(frame);
+            }
+            // A port that the card doesn't have was refused when the input was read.
+            if let Some(queue) = self.waiting.get_mut(to) {
+                queue.push_back(frame);
+            }
+        }
+    }
+
+    fn timed(&mut self, frame: &InFrame, mut buffer: Vec<u8>) -> WireFrame {
+        buffer.clear();
+        buffer.extend_from_slice(&frame.data);
+        WireFrame { time: self.start_of(frame), data: buffer, err: frame.err }
+    }
+
+    fn start_of(&mut self, frame: &InFrame) -> Time {
+        let port = usize::from(frame.port.0);
+        // On the wire preamble, FCS and the least gap add 24 bytes. Source: IEEE 802.3.
+        let bits = (frame.data.len() as u64 + 24) * 8;
+        match self.pace {
+            Pace::Fast | Pace::Bus => Time::ZERO,
+            Pace::Line => self.take(port, bits * 10),
+            Pace::Rate { mbps } => self.take(port, bits * 1_000_000 / mbps.max(1)),
+            Pace::Capture { max_gap_ns } => self.capture_time(frame, max_gap_ns),
+        }
+    }
+
+    fn take(&mut self, port: usize, duration_ps: u64) -> Time {
+        let start = self.next_start[port];
+        self.next_start[port] = start + duration_ps;
+        start
+    }
+
+    /// The capture's own time, gaps over the limit cut; a time that goes backwards counts as no gap.
+    fn capture_time(&mut self, frame: &InFrame, max_gap_ns: u64) -> Time {
+        let Some(ns) = frame.time_ns else { return self.next_start[usize::from(frame.port.0)] };
+        let first = *self.first_ns.get_or_insert(ns);
+        let at = ns.saturating_sub(first).max(self.last_ns);
+        self.cut_ns += (at - self.last_ns).saturating_sub(max_gap_ns);
+        self.last_ns = at;
+        self.begin.saturating_add((at - self.cut_ns).saturating_mul(1_000))
+    }
+}
+
+/// How a function's driver is configured for a setup.
+fn device_config(func: FuncId, setup: &Setup) -> DeviceConfig {
+    let shape = &setup.shape;
+    let ports: Vec<PortId> = (0..shape.ports).map(PortId).collect();
+    let own_port = ports.get(usize::from(func.0)).copied();
+    DeviceConfig {
+        queues: shape.queues,
+        tx_ring: TableEntry::Value(shape.ring),
+        rx_ring: TableEntry::Value(shape.ring),
+        mtu: shape.mtu,
+        max_frame_len_bytes: shape.max_pkt_len - 4,
+        rss_key: setup.rss_key,
+        rss_table: setup.rss_table,
+        ports,
+        own_port,
+        ..DeviceConfig::new(func)
+    }
+}
+
+/// One function's DMA memory, for code that names it.
+pub type Dma = FunctionDma;
