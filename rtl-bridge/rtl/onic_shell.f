@@ -7,6 +7,7 @@
 top/onic_shell.vlt
 
 // Level 0: primitives and packages
+gen/onic_regs_pkg.sv
 common/cdc_sync.sv
 common/cdc_reset.sv
 common/cdc_gray.sv

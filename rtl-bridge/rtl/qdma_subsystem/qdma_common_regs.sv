@@ -11,6 +11,8 @@
 //
 // Reading a low word latches the high word that belongs to it. Reading never clears; reset does. At any moment, for each
 // function: frames in = C2H_PACKETS + C2H_DROP_QUEUE_RANGE + C2H_INSIDE, counted from the same reset.
+//
+// Offsets come from the register map (regs/rdl/qdma_common.rdl).
 `include "onic_assert.svh"
 `default_nettype none
 module qdma_common_regs #(
@@ -29,14 +31,32 @@ module qdma_common_regs #(
   input  wire  [NumFunc-1:0] h2c_in_i,
   input  wire                h2c_drop_i
 );
+  import onic_regs_pkg::*;
+
   localparam logic [31:0] NoAnswer    = 32'hDEAD_BEEF;
   localparam int unsigned NumCounters = 4 + 3 * NumFunc;        // totals, then three for each function
   localparam int unsigned IncWidth    = 3;                      // up to 4 functions drop in one cycle
 
   // Address of a counter's low word.
   function automatic logic [11:0] counter_addr(input int unsigned index);
-    if (index < 4) return 12'(8 * index);
-    return 12'('h40 + 'h20 * ((index - 4) / 3) + 8 * ((index - 4) % 3));
+    int unsigned func;
+    func = (index - 4) / 3;
+    unique case (index)
+      0: return 12'(QDMA_COMMON_C2H_PACKETS);
+      1: return 12'(QDMA_COMMON_C2H_DROP_QUEUE_RANGE);
+      2: return 12'(QDMA_COMMON_H2C_PACKETS);
+      3: return 12'(QDMA_COMMON_H2C_DROP_NO_FUNCTION);
+      default: unique case ((index - 4) % 3)
+        0:       return 12'(QDMA_COMMON_FUNCTION_C2H_PACKETS + QDMA_COMMON_FUNCTION_C2H_PACKETS_STRIDE * func);
+        1:       return 12'(QDMA_COMMON_FUNCTION_C2H_DROP_QUEUE_RANGE
+                            + QDMA_COMMON_FUNCTION_C2H_DROP_QUEUE_RANGE_STRIDE * func);
+        default: return 12'(QDMA_COMMON_FUNCTION_H2C_PACKETS + QDMA_COMMON_FUNCTION_H2C_PACKETS_STRIDE * func);
+      endcase
+    endcase
+  endfunction
+
+  function automatic logic [11:0] inside_addr(input int unsigned func);
+    return 12'(QDMA_COMMON_FUNCTION_C2H_INSIDE + QDMA_COMMON_FUNCTION_C2H_INSIDE_STRIDE * func);
   endfunction
 
   logic [NumCounters-1:0] inc;
@@ -80,8 +100,8 @@ module qdma_common_regs #(
         if (reg_addr_i == counter_addr(i) + 12'd4) reg_rdata_o <= high[i];
       end
       for (int unsigned f = 0; f < NumFunc; f++) begin
-        if (reg_addr_i == 12'('h58 + 'h20 * f)) reg_rdata_o <= inside_frames_q[f];
-        if (reg_addr_i == 12'('h5C + 'h20 * f)) reg_rdata_o <= '0;
+        if (reg_addr_i == inside_addr(f))         reg_rdata_o <= inside_frames_q[f];
+        if (reg_addr_i == inside_addr(f) + 12'd4) reg_rdata_o <= '0;
       end
     end
   end

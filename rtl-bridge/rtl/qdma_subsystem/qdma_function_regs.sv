@@ -8,6 +8,8 @@
 //
 // Table and key ignore address bits 1:0. reg_rdata_o is valid one cycle after reg_rd_i.
 //
+// Offsets and the default key come from the register map (regs/rdl/qdma_function.rdl).
+//
 // Source: open-nic-shell src/qdma_subsystem/qdma_subsystem_function_register.sv, shell.md section 7.2; the table's
 // upper half is upstream's quirk Q16, not reproduced.
 `default_nettype none
@@ -30,17 +32,20 @@ module qdma_function_regs (
   output logic  [15:0] table_wdata_o,
   input  wire   [15:0] table_rdata_i
 );
-  localparam logic  [11:0] QconfAddr = 12'h000;
-  localparam logic  [31:0] NoAnswer  = 32'hDEAD_BEEF;
-  localparam logic [319:0] ResetKey  = {
-    32'h7C9C37DE, 32'h18DC4386, 32'hD9270F6F, 32'h260374B8, 32'hBFD0404B,
-    32'h7872E224, 32'hDC1B91BB, 32'h011BA7A6, 32'h376CC87E, 32'hD6E31417
-  };
+  import onic_regs_pkg::*;
 
-  wire       qconf_hit = reg_addr_i == QconfAddr;
-  wire       table_hit = reg_addr_i[10:9] == 2'b10;
-  wire       key_hit   = reg_addr_i[11:6] == 6'h18 && key_word < 4'd10;
-  wire [3:0] key_word  = reg_addr_i[5:2];
+  localparam logic [31:0] NoAnswer  = 32'hDEAD_BEEF;
+  localparam logic [11:0] QconfAddr = 12'(QDMA_FUNCTION_QCONF);
+  localparam logic [11:0] TableAddr = 12'(QDMA_FUNCTION_INDIRECTION_TABLE);
+  localparam logic [11:0] TableEnd  = TableAddr + 12'(QDMA_FUNCTION_INDIRECTION_TABLE_COUNT * QDMA_FUNCTION_INDIRECTION_TABLE_STRIDE);
+  localparam logic [11:0] KeyAddr   = 12'(QDMA_FUNCTION_HASH_KEY);
+  localparam logic [11:0] KeyEnd    = KeyAddr + 12'(QDMA_FUNCTION_HASH_KEY_COUNT * QDMA_FUNCTION_HASH_KEY_STRIDE);
+
+  wire [11:0] addr_bit_11_off = {1'b0, reg_addr_i[10:0]};
+  wire  [3:0] key_word        = reg_addr_i[5:2];
+  wire        qconf_hit       = reg_addr_i == QconfAddr;
+  wire        table_hit       = addr_bit_11_off >= TableAddr && addr_bit_11_off < TableEnd;
+  wire        key_hit         = reg_addr_i >= KeyAddr && reg_addr_i < KeyEnd;
 
   assign table_wr_o    = reg_wr_i && table_hit;
   assign table_addr_o  = reg_addr_i[8:2];
@@ -50,7 +55,7 @@ module qdma_function_regs (
     if (!axis_aresetn) begin
       q_base_o   <= '0;
       num_q_o    <= '0;
-      hash_key_o <= ResetKey;
+      hash_key_o <= QDMA_FUNCTION_HASH_KEY_RESET;
     end else if (reg_wr_i) begin
       if (qconf_hit) {q_base_o, num_q_o} <= reg_wdata_i;
       if (key_hit) hash_key_o[32 * 32'(key_word) +: 32] <= reg_wdata_i;

@@ -45,7 +45,7 @@ module qdma_h2c #(
   output logic   [NumFunc-1:0] frame_in_o,                      // by the function that owns it
   output logic                 frame_drop_o                     // nobody owns it
 );
-  // ---- Fault 3 for the alarm tests: the last beat's mask is one byte short. ----
+  // ---- Fault 3 for the alarm tests: the last beat's mask is one byte short, and tuser_size with it. ----
   logic fault_mask;
 `ifdef ONIC_FAULTS
   int unsigned fault;
@@ -93,6 +93,7 @@ module qdma_h2c #(
     if (s_axis_tlast) begin
       if (s_axis_tuser_len < len_min_bytes)               size = len_min_bytes;
       else if (17'(s_axis_tuser_len) > len_max_bytes)     size = len_max_bytes[15:0];
+      if (fault_mask && size[5:0] != 6'd1) size = size - 16'd1;
     end
   end
 
@@ -118,10 +119,7 @@ module qdma_h2c #(
   logic [63:0] keep;
   always_comb begin
     keep = '1;
-    if (head.last) begin
-      keep = 64'hFFFF_FFFF_FFFF_FFFF >> (6'd0 - head.size[5:0]);
-      if (fault_mask && keep[1]) keep = keep >> 1;
-    end
+    if (head.last) keep = keep >> (6'd0 - head.size[5:0]);
   end
 
   assign m_axis_tvalid     = head_valid ? head.owner : '0;

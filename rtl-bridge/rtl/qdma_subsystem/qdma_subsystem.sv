@@ -134,8 +134,8 @@ module qdma_subsystem #(
 
   if (USE_PHYS_FUNC != 0) begin : gen_path
     // ---- Register bus: window 0 holds the functions' pages, window 1 the common page ----
-    localparam int unsigned CommonPage = 32'h4000;
-    localparam int unsigned PageSize   = 32'h1000;
+    localparam logic [31:0] CommonPage = onic_regs_pkg::SHELL_QDMA_COMMON_BASE - onic_regs_pkg::SHELL_QDMA_FUNCTION_BASE;
+    localparam logic [31:0] PageSize   = onic_regs_pkg::SHELL_QDMA_FUNCTION_BYTES;
 
     logic [1:0]       awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
     logic [1:0][31:0] awaddr, wdata, araddr, rdata;

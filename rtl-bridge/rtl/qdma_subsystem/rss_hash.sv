@@ -50,7 +50,8 @@ module rss_hash (
     logic  [7:0] proto;
   } tuple_t;                                                         // 104 bits, wire order from bit 0
 
-  // ---- Faults for the alarm tests: 2 ignores key word 4, 3 takes a frame's last byte for one past its end. ----
+  // ---- Faults for the alarm tests: 2 ignores key word 4, 3 has the last beat's mask one byte short, so that the frame
+  // loses its last byte, for its hash and for its length (but never a whole beat). ----
   logic fault_key_word, fault_mask;
 `ifdef ONIC_FAULTS
   int unsigned fault;
@@ -89,7 +90,7 @@ module rss_hash (
   always_ff @(posedge axis_aclk) begin
     if (beat_valid_i && beat_q == First) begin
       header_q[8*HeadBytes-1:0] <= beat_data_i[511:8*FirstByte];
-      len_bytes_q               <= frame_len_bytes_i;
+      len_bytes_q               <= fault_mask && frame_len_bytes_i[5:0] != 6'd1 ? frame_len_bytes_i - 16'd1 : frame_len_bytes_i;
     end
     if (beat_valid_i && beat_q == Second) header_q[HeaderBits-1:8*HeadBytes] <= beat_data_i[8*TailBytes-1:0];
   end
@@ -141,7 +142,7 @@ module rss_hash (
   always_ff @(posedge axis_aclk) begin
     tuple_valid_q <= header_valid_q && axis_aresetn;
     if (header_valid_q) begin
-      tuple_q           <= tuple_of(header_q, fault_mask ? len_bytes_q - 16'd1 : len_bytes_q);
+      tuple_q           <= tuple_of(header_q, len_bytes_q);
       tuple_len_bytes_q <= len_bytes_q;
     end
   end

@@ -21,7 +21,7 @@
 //   +onic_fault=N              only if compiled with ONIC_FAULTS: one planted fault, to try a scoreboard's alarm
 //     1 rss_indirection     the table is indexed by hash[7:1] in place of hash[6:0]
 //     2 rss_hash            word 4 of the key is ignored
-//     3 qdma_h2c            the last beat's byte mask is one byte short
+//     3 rss_hash, qdma_h2c  the last beat's byte mask is one byte short: frames lose their last byte, both ways
 //     4 rss_indirection     the function's base queue is not added: port 1's frames land in function 0's queues
 //     5 packet_adapter_rx   each eighth frame vanishes, and every counter and monitor says that it was accepted
 //     6 qdma_function       after a stall a frame gets its predecessor's queue
@@ -401,14 +401,18 @@ module onic_shell #(
         .s_axil_rvalid(rvalid[AdapterSlave]), .s_axil_rdata(rdata[AdapterSlave]), .s_axil_rresp(rresp[AdapterSlave]), .s_axil_rready(rready[AdapterSlave])
       );
     end else begin : gen_present
-      logic mac_cmac_rstn, adapter_cmac_rstn, adapter_axis_rstn, rx_disabled, rx_wire, tx_wire;
+      logic mac_cmac_rstn, adapter_cmac_rstn, adapter_axis_rstn, adapter_live, rx_disabled, rx_wire, tx_wire;
+      logic adapter_generator_done, adapter_live_axil;
       mod_reset u_mac_reset (.axil_aclk, .axil_aresetn, .mod_rstn_i(shell_rstn_req[4 + 4*p]), .rstn_o(mac_rstn[p]),
                              .mod_rst_done_o(mac_done[p]));
       mod_reset u_adapter_reset (.axil_aclk, .axil_aresetn, .mod_rstn_i(shell_rstn_req[5 + 4*p]), .rstn_o(adapter_rstn[p]),
-                                 .mod_rst_done_o(adapter_done[p]));
+                                 .mod_rst_done_o(adapter_generator_done));
       cdc_reset u_cmac_pwr     (.dst_clk(cmac_clk[p]), .rstn_i(axil_aresetn), .rstn_o(cmac_pwr_rstn[p]));
       cdc_reset u_mac_cmac     (.dst_clk(cmac_clk[p]), .rstn_i(mac_rstn[p]), .rstn_o(mac_cmac_rstn));
       cdc_reset u_adapter_cmac (.dst_clk(cmac_clk[p]), .rstn_i(adapter_rstn[p]), .rstn_o(adapter_cmac_rstn));
+      // The adapter's reset is over when the generator's is and the adapter says so.
+      cdc_sync  u_adapter_live (.dst_clk(axil_aclk), .dst_rstn(adapter_rstn[p]), .d_i(adapter_live), .q_o(adapter_live_axil));
+      assign adapter_done[p] = adapter_generator_done && adapter_live_axil;
       cdc_reset u_adapter_axis (.dst_clk(axis_aclk), .rstn_i(adapter_rstn[p]), .rstn_o(adapter_axis_rstn));
 
       cmac_subsystem #(.PortId(p)) u_mac (
@@ -419,7 +423,7 @@ module onic_shell #(
         .s_axil_arvalid(arvalid[MacSlave]), .s_axil_araddr(araddr[MacSlave]), .s_axil_arready(arready[MacSlave]),
         .s_axil_rvalid(rvalid[MacSlave]), .s_axil_rdata(rdata[MacSlave]), .s_axil_rresp(rresp[MacSlave]), .s_axil_rready(rready[MacSlave]),
         .block_rstn(mac_rstn[p]), .cmac_clk(cmac_clk[p]), .cmac_rstn(mac_cmac_rstn), .cmac_pwr_rstn(cmac_pwr_rstn[p]),
-        .tx_restart_i(!adapter_cmac_rstn), .min_pkt_len_i(cfg_min_pkt_len), .max_pkt_len_i(cfg_max_pkt_len),
+        .min_pkt_len_i(cfg_min_pkt_len), .max_pkt_len_i(cfg_max_pkt_len),
         .s_axis_tx_tvalid(mtx_tvalid[p]), .s_axis_tx_tdata(mtx_tdata[512*p +: 512]), .s_axis_tx_tkeep(mtx_tkeep[64*p +: 64]),
         .s_axis_tx_tlast(mtx_tlast[p]), .s_axis_tx_tuser_err(mtx_tuser_err[p]), .s_axis_tx_tready(mtx_tready[p]),
         .m_axis_rx_tvalid(mrx_tvalid[p]), .m_axis_rx_tdata(mrx_tdata[512*p +: 512]), .m_axis_rx_tkeep(mrx_tkeep[64*p +: 64]),
@@ -450,6 +454,7 @@ module onic_shell #(
         .m_axis_rx_tready(arx_tready[p]),
         .mon_tx_end_valid(mon_tx_end_valid[p]), .mon_tx_end_reason(mon_tx_end_reason[4*p +: 4]),
         .cmac_clk(cmac_clk[p]), .cmac_rstn(adapter_cmac_rstn), .cmac_pwr_rstn(cmac_pwr_rstn[p]),
+        .live_o(adapter_live),
         .m_axis_tx_tvalid(btx_tvalid[p]), .m_axis_tx_tdata(btx_tdata[512*p +: 512]), .m_axis_tx_tkeep(btx_tkeep[64*p +: 64]),
         .m_axis_tx_tlast(btx_tlast[p]), .m_axis_tx_tuser_err(btx_tuser_err[p]), .m_axis_tx_tready(btx_tready[p]),
         .s_axis_rx_tvalid(brx_tvalid[p]), .s_axis_rx_tdata(brx_tdata[512*p +: 512]), .s_axis_rx_tkeep(brx_tkeep[64*p +: 64]),
