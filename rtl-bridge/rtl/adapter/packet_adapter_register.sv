@@ -31,6 +31,7 @@ module packet_adapter_register (
   // Events
   input  wire         cmac_clk,
   input  wire         cmac_rstn,
+  input  wire         cmac_pwr_rstn,
   input  wire         rx_end_valid_i,
   input  wire   [3:0] rx_end_reason_i,
   input  wire  [15:0] rx_end_len_i,
@@ -39,6 +40,7 @@ module packet_adapter_register (
   input  wire         tx_end_valid_i,
   input  wire   [3:0] tx_end_reason_i,
   input  wire  [15:0] tx_end_len_i,
+  input  wire         tx_handed_i,                    // a frame left to box 322
   input  wire         tx_wire_i                       // a frame left on the wire
 );
   import packet_adapter_pkg::*;
@@ -54,6 +56,17 @@ module packet_adapter_register (
     .reg_clk(cmac_clk), .reg_rstn(cmac_rstn), .reg_wr, .reg_rd, .reg_addr, .reg_wdata, .reg_rdata
   );
   wire unused_write = ^{reg_wr, reg_wdata};           // the page is read-only
+
+  // ---- Frames of before the reset, still in box 322 or the MAC, are not of the new count. ----
+  logic [7:0] beyond_q, old_q;                        // frames there; those of them from before the reset
+  wire  [7:0] beyond_d = beyond_q + 8'(tx_handed_i) - 8'(tx_wire_i);
+  wire        tx_wire  = tx_wire_i && old_q == '0;
+  always_ff @(posedge cmac_clk) begin
+    beyond_q <= cmac_pwr_rstn ? beyond_d : '0;
+    if (!cmac_pwr_rstn)  old_q <= '0;
+    else if (!cmac_rstn) old_q <= beyond_d;
+    else if (tx_wire_i && old_q != '0) old_q <= old_q - 1'b1;
+  end
 
   // ---- Counters. Slot n is the 64-bit register at 8*n. ----
   localparam int unsigned NumSlots = 23;              // 0x00 to 0xB0
@@ -84,7 +97,7 @@ module packet_adapter_register (
     inc[19] = tx_long;                                                                     // 0x98 TX_DROP_TOO_LONG
     inc[20] = tx_dst;                                                                      // 0xA0 TX_DROP_DST
     inc[21] = rx_wire_i;                                                                   // 0xA8 RX_WIRE_PACKETS
-    inc[22] = tx_wire_i;                                                                   // 0xB0 TX_WIRE_PACKETS
+    inc[22] = tx_wire;                                                                     // 0xB0 TX_WIRE_PACKETS
   end
 
   logic [31:0] low [NumSlots], high [NumSlots];
@@ -112,7 +125,7 @@ module packet_adapter_register (
     end else begin
       if (rx_accept) rx_in_q  <= rx_in_q + 1'b1;
       if (tx_accept) tx_in_q  <= tx_in_q + 1'b1;
-      if (tx_wire_i) tx_out_q <= tx_out_q + 1'b1;
+      if (tx_wire) tx_out_q <= tx_out_q + 1'b1;
     end
   end
 

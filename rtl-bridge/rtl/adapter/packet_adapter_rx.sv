@@ -34,9 +34,11 @@ module packet_adapter_rx #(
   output logic          [15:0] end_len_o,             // bytes
   output logic [RoomWidth-1:0] room_beats_o,          // beats free, pessimistic
   output logic          [15:0] left_o,                // frames that left to box 250, modulo 2^16
+  output logic                 live_o,                // out of reset, which lasts until a frame that has begun to leave is out
   // Frames out
   input  wire                  axis_aclk,
   input  wire                  axis_rstn,
+  input  wire                  axis_pwr_rstn,
   output logic                 m_axis_rx_tvalid,
   output logic         [511:0] m_axis_rx_tdata,
   output logic          [63:0] m_axis_rx_tkeep,
@@ -60,7 +62,7 @@ module packet_adapter_rx #(
 
   wire valid     = s_axis_rx_tvalid;
   wire last      = s_axis_rx_tlast;
-  wire dead      = !cmac_rstn || (mid_frame_q && dead_q);
+  wire dead      = !live_o || (mid_frame_q && dead_q);
   wire too_long  = beats_q == RoomWidth'(Depth);
   wire no_room   = room == '0;
   wire bad_end   = last && s_axis_rx_tuser_err;
@@ -71,7 +73,7 @@ module packet_adapter_rx #(
 
   always_ff @(posedge cmac_clk) begin
     end_valid_o  <= valid && last;
-    room_beats_o <= cmac_rstn ? room : '0;
+    room_beats_o <= live_o ? room : '0;
     if (valid) begin
       mid_frame_q <= !last;
       dead_q      <= dead;
@@ -87,7 +89,7 @@ module packet_adapter_rx #(
                         (no_room || lost_q)      ? ReasonOverflow : ReasonAccepted;
       end
     end
-    if (!cmac_rstn) begin
+    if (!live_o) begin
       // Only what a frame's tail needs lives on.
       dead_q     <= 1'b1;
       lost_q     <= 1'b0;
@@ -106,7 +108,7 @@ module packet_adapter_rx #(
     if (!$value$plusargs("onic_fault=%d", fault)) fault = 0;
   end
   always_ff @(posedge cmac_clk) begin
-    if (!cmac_rstn) accepted_q <= '0;
+    if (!live_o) accepted_q <= '0;
     else if (end_valid_o && end_reason_o == ReasonAccepted) accepted_q <= accepted_q + 1'b1;
   end
   wire silent_loss = fault == 5 && last && accepted_q == 3'd3;
@@ -115,11 +117,12 @@ module packet_adapter_rx #(
 `endif
 
   // ---- The buffer ----
+  logic axis_live;
   packet_fifo #(.DataWidth(512), .MetaWidth(16), .Depth(Depth)) u_buffer (
-    .wr_clk(cmac_clk), .wr_rstn(cmac_rstn),
+    .wr_clk(cmac_clk), .wr_rstn(cmac_rstn), .wr_live_o(live_o),
     .wr_en_i(store), .wr_data_i(s_axis_rx_tdata), .wr_keep_i(s_axis_rx_tkeep), .wr_last_i(last),
     .wr_commit_i(store && last), .wr_meta_i(len), .wr_rewind_i(rewind), .wr_room_o(room),
-    .rd_clk(axis_aclk), .rd_rstn(axis_rstn),
+    .rd_clk(axis_aclk), .rd_rstn(axis_rstn), .rd_pwr_rstn(axis_pwr_rstn), .rd_live_o(axis_live),
     .m_axis_tvalid(m_axis_rx_tvalid), .m_axis_tdata(m_axis_rx_tdata), .m_axis_tkeep(m_axis_rx_tkeep),
     .m_axis_tlast(m_axis_rx_tlast), .m_axis_tmeta(m_axis_rx_tuser_size), .m_axis_tready(m_axis_rx_tready)
   );
@@ -129,12 +132,12 @@ module packet_adapter_rx #(
   // ---- Frames that left, back in the MAC's clock ----
   logic [15:0] left_q;
   always_ff @(posedge axis_aclk) begin
-    if (!axis_rstn) left_q <= '0;
+    if (!axis_live) left_q <= '0;
     else if (m_axis_rx_tvalid && m_axis_rx_tready && m_axis_rx_tlast) left_q <= left_q + 1'b1;
   end
   cdc_gray #(.Width(16)) u_left (
-    .src_clk(axis_aclk), .src_rstn(axis_rstn), .count_i(left_q),
-    .dst_clk(cmac_clk), .dst_rstn(cmac_rstn), .count_o(left_o));
+    .src_clk(axis_aclk), .src_rstn(axis_live), .count_i(left_q),
+    .dst_clk(cmac_clk), .dst_rstn(live_o), .count_o(left_o));
 
   `ONIC_ASSERT(AxisKeepLow_A, cmac_clk, cmac_rstn,
                !s_axis_rx_tvalid || (s_axis_rx_tkeep & (s_axis_rx_tkeep + 1'b1)) == '0,

@@ -31,9 +31,12 @@ module packet_adapter_tx #(
   output logic         end_valid_o,                   // cmac_clk
   output logic   [3:0] end_reason_o,
   output logic  [15:0] end_len_o,                     // tuser_size of the last beat
+  output logic         handed_o,                      // a frame left to box 322
+  output logic         live_o,                        // out of reset, which lasts until a frame that has begun to leave is out
   // Frames out
   input  wire          cmac_clk,
   input  wire          cmac_rstn,
+  input  wire          cmac_pwr_rstn,
   output logic         m_axis_tx_tvalid,
   output logic [511:0] m_axis_tx_tdata,
   output logic  [63:0] m_axis_tx_tkeep,
@@ -50,10 +53,11 @@ module packet_adapter_tx #(
   logic [RoomWidth-1:0] beats_q;                      // beats so far, stops at Depth
   logic [RoomWidth-1:0] room;
   logic                 event_room;
+  logic                 axis_live;                    // the input side is out of reset
 
   // A frame that fills the buffer by itself has to be let in to be thrown away.
   wire too_long = beats_q == RoomWidth'(Depth);
-  assign s_axis_tx_tready = axis_rstn && event_room && (room != '0 || too_long || long_lost_q);
+  assign s_axis_tx_tready = axis_live && event_room && (room != '0 || too_long || long_lost_q);
 
   wire take       = s_axis_tx_tvalid && s_axis_tx_tready;
   wire last       = s_axis_tx_tlast;
@@ -77,7 +81,7 @@ module packet_adapter_tx #(
       beats_q     <= last || dst_lost || dead ? '0 : too_long ? beats_q : beats_q + 1'b1;
       if (last) mon_end_reason_o <= reason;
     end
-    if (!axis_rstn) begin
+    if (!axis_live) begin
       // mid_frame_q lives on: the tail of a frame that was cut by the reset is dropped.
       dead_q      <= 1'b1;
       long_lost_q <= 1'b0;
@@ -89,14 +93,15 @@ module packet_adapter_tx #(
   // ---- The buffer ----
   logic unused_meta;
   packet_fifo #(.DataWidth(512), .MetaWidth(1), .Depth(Depth)) u_buffer (
-    .wr_clk(axis_aclk), .wr_rstn(axis_rstn),
+    .wr_clk(axis_aclk), .wr_rstn(axis_rstn), .wr_live_o(axis_live),
     .wr_en_i(store), .wr_data_i(s_axis_tx_tdata), .wr_keep_i(keep), .wr_last_i(last),
     .wr_commit_i(store && last), .wr_meta_i(1'b0), .wr_rewind_i(rewind), .wr_room_o(room),
-    .rd_clk(cmac_clk), .rd_rstn(cmac_rstn),
+    .rd_clk(cmac_clk), .rd_rstn(cmac_rstn), .rd_pwr_rstn(cmac_pwr_rstn), .rd_live_o(live_o),
     .m_axis_tvalid(m_axis_tx_tvalid), .m_axis_tdata(m_axis_tx_tdata), .m_axis_tkeep(m_axis_tx_tkeep),
     .m_axis_tlast(m_axis_tx_tlast), .m_axis_tmeta(unused_meta), .m_axis_tready(m_axis_tx_tready)
   );
   assign m_axis_tx_tuser_err = 1'b0;
+  assign handed_o            = m_axis_tx_tvalid && m_axis_tx_tready && m_axis_tx_tlast;
 
   // ---- Ends, for the counters in the MAC's clock ----
   logic        event_valid;
@@ -112,7 +117,7 @@ module packet_adapter_tx #(
   end
 
   // tdata is checked by the slice in front; here only what this block relies on.
-  `ONIC_ASSERT_STABLE(AxisStable_A, axis_aclk, axis_rstn, s_axis_tx_tvalid, s_axis_tx_tready,
+  `ONIC_ASSERT_STABLE(AxisStable_A, axis_aclk, axis_pwr_rstn, s_axis_tx_tvalid, s_axis_tx_tready,
                       {s_axis_tx_tlast, s_axis_tx_tkeep, s_axis_tx_tuser_size, s_axis_tx_tuser_dst}, 97,
                       "a beat changed while it was stalled")
 endmodule

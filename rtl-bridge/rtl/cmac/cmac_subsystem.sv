@@ -30,7 +30,6 @@ module cmac_subsystem #(
   input  wire          cmac_clk,
   input  wire          cmac_rstn,                     // this block's reset on cmac_clk
   input  wire          cmac_pwr_rstn,                 // power-up reset
-  input  wire          tx_restart_i,                  // the adapter is in reset: the next TX beat begins a frame
   input  wire   [15:0] min_pkt_len_i,                 // bytes with FCS, quasi static
   input  wire   [15:0] max_pkt_len_i,
   input  wire          s_axis_tx_tvalid,
@@ -115,7 +114,7 @@ module cmac_subsystem #(
     .stat_beat_o(rx_stat_beat), .stat_first_o(rx_stat_first), .stat_len_o(rx_stat_len)
   );
   cmac_tx u_tx (
-    .cmac_clk, .cmac_rstn, .cmac_pwr_rstn, .enable_i(tx_enable), .restart_i(tx_restart_i),
+    .cmac_clk, .cmac_rstn, .cmac_pwr_rstn, .enable_i(tx_enable),
     .s_axis_tx_tvalid, .s_axis_tx_tdata, .s_axis_tx_tkeep, .s_axis_tx_tlast, .s_axis_tx_tuser_err, .s_axis_tx_tready,
     .m_axis_tx_tvalid(m_axis_cmac_tx_tvalid), .m_axis_tx_tdata(m_axis_cmac_tx_tdata), .m_axis_tx_tkeep(m_axis_cmac_tx_tkeep),
     .m_axis_tx_tlast(m_axis_cmac_tx_tlast), .m_axis_tx_tuser_err(m_axis_cmac_tx_tuser_err),

@@ -4,8 +4,7 @@
 // FCS, no length limit: short frames leave as they are (and are counted as small). One beat per cycle, latency 1 cycle.
 //
 // A MAC reset that cuts a frame leaves its head on the wire: after the reset the end is made up, one beat with tlast and
-// tuser_err, and what was still to come of it is thrown away. The same if the source begins a new frame (restart_i)
-// while one is open, as after an adapter reset. tuser_err is 0 otherwise.
+// tuser_err, and what was still to come of it is thrown away. tuser_err passes otherwise.
 `include "onic_assert.svh"
 `default_nettype none
 module cmac_tx (
@@ -13,7 +12,6 @@ module cmac_tx (
   input  wire          cmac_rstn,
   input  wire          cmac_pwr_rstn,                 // power-up reset: no frame is open
   input  wire          enable_i,
-  input  wire          restart_i,                     // the source is in reset and will begin with a new frame
   // Frames in
   input  wire          s_axis_tx_tvalid,
   input  wire  [511:0] s_axis_tx_tdata,
@@ -66,12 +64,8 @@ module cmac_tx (
       cut_q      <= 1'b0;
       out_open_q <= 1'b0;
     end
-    if ((!cmac_rstn || restart_i) && out_open_q) cut_q <= 1'b1;
+    if (!cmac_rstn && out_open_q) cut_q <= 1'b1;
     if (!cmac_rstn) skip_q <= 1'b1;
-    if (restart_i) begin
-      in_open_q <= 1'b0;
-      len_q     <= FcsBytes;
-    end
     if (!cmac_pwr_rstn) begin
       in_open_q        <= 1'b0;
       out_open_q       <= 1'b0;
@@ -95,12 +89,9 @@ module cmac_tx (
     end
   end
 
-  // By contract a 322 MHz stream has no gap inside a frame. (A reset of the source is not a gap, hence restart_i.)
-  `ONIC_ASSERT(TxNoGap_A, cmac_clk, cmac_rstn, restart_i || !in_open_q || skip || cut_q || s_axis_tx_tvalid,
-               "a gap inside a frame to the MAC")
-  `ONIC_ASSERT(TxStable_A, cmac_clk, cmac_rstn, restart_i || !tx_stall_q || s_axis_tx_tvalid,
-               "a stalled beat was taken back")
-  logic tx_stall_q;
-  always_ff @(posedge cmac_clk) tx_stall_q <= s_axis_tx_tvalid && !s_axis_tx_tready && cmac_rstn && !restart_i;
+  // By contract a 322 MHz stream has no gap inside a frame.
+  `ONIC_ASSERT(TxNoGap_A, cmac_clk, cmac_rstn, !in_open_q || skip || cut_q || s_axis_tx_tvalid, "a gap inside a frame to the MAC")
+  `ONIC_ASSERT_STABLE(TxStable_A, cmac_clk, cmac_pwr_rstn, s_axis_tx_tvalid, s_axis_tx_tready,
+                      {s_axis_tx_tlast, s_axis_tx_tkeep}, 65, "a beat changed while it was stalled")
 endmodule
 `default_nettype wire

@@ -17,7 +17,7 @@
 // A parameter is legal. Placed among module items; stops elaboration or time 0 with the instance path.
 `define ONIC_ASSERT_PARAM(NAME, EXPR, MSG) \
   if (!(EXPR)) begin : gen_bad_``NAME \
-    $error("%m: %s", MSG); \
+    $fatal(1, MSG); \
   end
 
 // A transfer that is offered stays as it is until it is taken. PAYLOAD is compared only while it is held; the registers

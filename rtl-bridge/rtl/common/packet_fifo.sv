@@ -8,7 +8,10 @@
 // either clock. A commit is visible 4 to 5 rd_clk edges later. What crosses are two gray-coded counters that move one
 // step at a time: frames committed one way (a commit moves the beat pointer by many), beats read the other way.
 //
-// Both resets must be low together for at least four cycles of the slower clock.
+// Reset: the writer forgets everything at once. The reader does too, unless it has offered a beat or begun a frame: then it
+// finishes that frame first, since what follows would otherwise be glued to its head, and the writer stays in reset until it has.
+// wr_live_o and rd_live_o tell when each side works. Both resets must be low together for at least eight cycles of the
+// slower clock. pwr_rstn resets at once, whatever is open.
 `include "onic_assert.svh"
 `default_nettype none
 module packet_fifo #(
@@ -21,6 +24,7 @@ module packet_fifo #(
   // Write
   input  wire                  wr_clk,
   input  wire                  wr_rstn,
+  output logic                 wr_live_o,             // out of reset
   input  wire                  wr_en_i,               // store this beat; only while wr_room_o is not 0
   input  wire  [DataWidth-1:0] wr_data_i,
   input  wire  [KeepWidth-1:0] wr_keep_i,
@@ -32,6 +36,8 @@ module packet_fifo #(
   // Read
   input  wire                  rd_clk,
   input  wire                  rd_rstn,
+  input  wire                  rd_pwr_rstn,           // power-up reset
+  output logic                 rd_live_o,             // out of reset, and no frame left over from before it
   output logic                 m_axis_tvalid,
   output logic [DataWidth-1:0] m_axis_tdata,
   output logic [KeepWidth-1:0] m_axis_tkeep,
@@ -47,6 +53,19 @@ module packet_fifo #(
   logic                 last_mem [Depth];
   logic [MetaWidth-1:0] meta_mem [Depth];             // indexed by frame number, not by beat
 
+  // ---- Resets: the reader's lasts until its open frame is finished, the writer's until the reader's is over. ----
+  logic rd_pending_q, rd_pending_seen, rd_open_q;     // rd_open_q: a frame is loaded in part
+
+  wire rd_pending = rd_pending_q || !rd_rstn;
+  wire rd_clear   = rd_pending && !m_axis_tvalid && !rd_open_q;
+  always_ff @(posedge rd_clk) begin
+    rd_pending_q <= !rd_rstn || (rd_pending_q && !rd_clear);
+  end
+  cdc_sync #(.ResetValue(1'b1)) u_pending (
+    .dst_clk(wr_clk), .dst_rstn(1'b1), .d_i(rd_pending_q), .q_o(rd_pending_seen));
+  assign wr_live_o = wr_rstn && !rd_pending_seen;
+  assign rd_live_o = !rd_pending;
+
   // ---- Write side ----
   logic [AddrWidth:0] wr_ptr_q, frame_start_q;        // next beat; first beat of the open frame
   logic [AddrWidth:0] committed_q, committed_seen;    // frames
@@ -55,7 +74,7 @@ module packet_fifo #(
   assign wr_room_o = (AddrWidth + 1)'(Depth) - (wr_ptr_q - rd_ptr_seen);
 
   always_ff @(posedge wr_clk) begin
-    if (!wr_rstn) begin
+    if (!wr_live_o) begin
       wr_ptr_q      <= '0;
       frame_start_q <= '0;
       committed_q   <= '0;
@@ -80,25 +99,27 @@ module packet_fifo #(
   end
 
   cdc_gray #(.Width(AddrWidth + 1)) u_committed (
-    .src_clk(wr_clk), .src_rstn(wr_rstn), .count_i(committed_q),
-    .dst_clk(rd_clk), .dst_rstn(rd_rstn), .count_o(committed_seen));
+    .src_clk(wr_clk), .src_rstn(wr_live_o), .count_i(committed_q),
+    .dst_clk(rd_clk), .dst_rstn(!rd_clear), .count_o(committed_seen));
   cdc_gray #(.Width(AddrWidth + 1)) u_read (
-    .src_clk(rd_clk), .src_rstn(rd_rstn), .count_i(rd_ptr_q),
-    .dst_clk(wr_clk), .dst_rstn(wr_rstn), .count_o(rd_ptr_seen));
+    .src_clk(rd_clk), .src_rstn(!rd_clear), .count_i(rd_ptr_q),
+    .dst_clk(wr_clk), .dst_rstn(wr_live_o), .count_o(rd_ptr_seen));
 
   // ---- Read side: one output register, loaded whenever it is free and a beat of a whole frame is there. ----
   logic [AddrWidth:0] frames_read_q;                  // frames whose last beat has been loaded
 
   wire load_last = last_mem[rd_ptr_q[AddrWidth-1:0]];
-  wire load      = frames_read_q != committed_seen && (!m_axis_tvalid || m_axis_tready);
+  wire load      = (rd_pending ? rd_open_q : frames_read_q != committed_seen) && (!m_axis_tvalid || m_axis_tready);
 
   always_ff @(posedge rd_clk) begin
-    if (!rd_rstn) begin
+    if (rd_clear || !rd_pwr_rstn) begin
       rd_ptr_q      <= '0;
       frames_read_q <= '0;
+      rd_open_q     <= 1'b0;
       m_axis_tvalid <= 1'b0;
     end else if (load) begin
       rd_ptr_q      <= rd_ptr_q + 1'b1;
+      rd_open_q     <= !load_last;
       m_axis_tvalid <= 1'b1;
       if (load_last) frames_read_q <= frames_read_q + 1'b1;
     end else if (m_axis_tready) begin
@@ -116,19 +137,19 @@ module packet_fifo #(
   end
 
   // ---- Rules of use ----
-  `ONIC_ASSERT(FifoFullWrite_A, wr_clk, wr_rstn, !(wr_en_i && wr_room_o == '0), "beat stored without room")
-  `ONIC_ASSERT(FifoRoom_A, wr_clk, wr_rstn, wr_room_o <= (AddrWidth + 1)'(Depth), "more beats inside than the memory holds")
-  `ONIC_ASSERT(FifoCommit_A, wr_clk, wr_rstn, !wr_en_i || wr_commit_i == wr_last_i, "a stored last beat, and no other, commits")
-  `ONIC_ASSERT(FifoRewind_A, wr_clk, wr_rstn, !(wr_rewind_i && wr_en_i), "rewind and store in one cycle")
-  `ONIC_ASSERT(FifoFrameBeats_A, wr_clk, wr_rstn, wr_ptr_q - frame_start_q <= (AddrWidth + 1)'(Depth),
+  `ONIC_ASSERT(FifoFullWrite_A, wr_clk, wr_live_o, !(wr_en_i && wr_room_o == '0), "beat stored without room")
+  `ONIC_ASSERT(FifoRoom_A, wr_clk, wr_live_o, wr_room_o <= (AddrWidth + 1)'(Depth), "more beats inside than the memory holds")
+  `ONIC_ASSERT(FifoCommit_A, wr_clk, wr_live_o, !wr_en_i || wr_commit_i == wr_last_i, "a stored last beat, and no other, commits")
+  `ONIC_ASSERT(FifoRewind_A, wr_clk, wr_live_o, !(wr_rewind_i && wr_en_i), "rewind and store in one cycle")
+  `ONIC_ASSERT(FifoFrameBeats_A, wr_clk, wr_live_o, wr_ptr_q - frame_start_q <= (AddrWidth + 1)'(Depth),
                "the open frame is longer than the memory")
 
   // A frame that started to leave has its next beat ready when the last one is taken.
   logic mid_frame_q;
   always_ff @(posedge rd_clk) begin
-    if (!rd_rstn) mid_frame_q <= 1'b0;
+    if (!rd_pwr_rstn) mid_frame_q <= 1'b0;
     else if (m_axis_tvalid && m_axis_tready) mid_frame_q <= !m_axis_tlast;
   end
-  `ONIC_ASSERT(FifoNoGap_A, rd_clk, rd_rstn, !(mid_frame_q && !m_axis_tvalid), "a gap inside a frame")
+  `ONIC_ASSERT(FifoNoGap_A, rd_clk, rd_pwr_rstn, !(mid_frame_q && !m_axis_tvalid), "a gap inside a frame")
 endmodule
 `default_nettype wire
