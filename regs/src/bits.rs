@@ -48,19 +48,19 @@ unsigned_values!(u8, u16, u32, u64);
 pub struct Place {
     /// First word.
     pub word: u8,
-    /// Highest bit; above 31 when the field runs on.
+    /// Highest bit; 32…63 when the field runs on into the next word.
     pub high: u8,
     /// Lowest bit, 0…31.
     pub low: u8,
 }
 
 impl Place {
-    /// Bits `high:low` of `word`, checked to be at most 64 bits within `words` words.
+    /// Bits `high:low` of `word`, checked to lie in one word or two of `words`.
     ///
     /// # Panics
     /// Otherwise; places are constants, so that stops the build.
     pub const fn new(word: u8, high: u8, low: u8, words: usize) -> Self {
-        assert!(low <= high && low < 32 && high - low < 64, "a field has 1 to 64 bits");
+        assert!(low <= high && low < 32 && high < 64, "a field lies in one word or two");
         assert!(word as usize * 32 + (high as usize) < words * 32, "a field lies within its layout");
         Place { word, high, low }
     }
@@ -88,24 +88,34 @@ impl Place {
     /// The field's value.
     #[inline]
     pub fn get(self, words: &[u32]) -> u64 {
-        ((self.window(words) >> self.low) as u64) & self.max()
+        (self.pair(words) >> self.low) & self.max()
     }
 
     /// Puts the low bits of `value` into the field; higher ones are cut off.
     #[inline]
     pub fn set(self, words: &mut [u32], value: u64) {
-        let mask = u128::from(self.max()) << self.low;
-        let merged = (self.window(words) & !mask) | (u128::from(value & self.max()) << self.low);
-        for (i, word) in words.iter_mut().skip(self.word.into()).take(3).enumerate() {
-            *word = (merged >> (32 * i)) as u32;
+        let mask = self.max() << self.low;
+        let merged = (self.pair(words) & !mask) | ((value << self.low) & mask);
+        if let Some(first) = words.get_mut(usize::from(self.word)) {
+            *first = merged as u32;
+        }
+        if self.runs_on()
+            && let Some(second) = words.get_mut(usize::from(self.word) + 1)
+        {
+            *second = (merged >> 32) as u32;
         }
     }
 
-    /// The three words that a field of 64 bits can touch, fewer at the layout's end.
+    const fn runs_on(self) -> bool {
+        self.high > 31
+    }
+
+    /// The field's first word, and the second above it if the field runs on.
     #[inline]
-    fn window(self, words: &[u32]) -> u128 {
-        let own = words.iter().skip(self.word.into()).take(3).enumerate();
-        own.fold(0, |sum, (i, word)| sum | u128::from(*word) << (32 * i))
+    fn pair(self, words: &[u32]) -> u64 {
+        let word = |index: usize| words.get(index).map_or(0, |word| u64::from(*word));
+        let first = word(usize::from(self.word));
+        if self.runs_on() { first | word(usize::from(self.word) + 1) << 32 } else { first }
     }
 }
 
@@ -171,6 +181,7 @@ macro_rules! layout {
 pub(crate) use layout;
 
 /// Words to the bytes that lie in memory, little endian.
+#[inline]
 pub(crate) fn bytes_of<const WORDS: usize, const BYTES: usize>(words: [u32; WORDS]) -> [u8; BYTES] {
     const { assert!(WORDS * 4 == BYTES) };
     let mut bytes = [0; BYTES];
@@ -181,6 +192,7 @@ pub(crate) fn bytes_of<const WORDS: usize, const BYTES: usize>(words: [u32; WORD
 }
 
 /// Bytes as they lie in memory, little endian, to words.
+#[inline]
 pub(crate) fn words_of<const WORDS: usize, const BYTES: usize>(bytes: &[u8; BYTES]) -> [u32; WORDS] {
     const { assert!(WORDS * 4 == BYTES) };
     let mut words = [0; WORDS];

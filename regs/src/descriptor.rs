@@ -92,11 +92,13 @@ macro_rules! in_memory {
             pub const SIZE_BYTES: usize = $bytes;
 
             /// Decodes the bytes as they lie in memory.
+            #[inline]
             pub fn from_bytes(bytes: &[u8; $bytes]) -> Self {
                 Self::from_words(&words_of(bytes))
             }
 
             /// Encodes the bytes as they lie in memory.
+            #[inline]
             pub fn to_bytes(&self) -> [u8; $bytes] {
                 bytes_of(self.to_words())
             }
@@ -109,13 +111,16 @@ macro_rules! one_store {
     ($($name:ident),*) => {$(
         impl $name {
             /// From the value of one 64-bit little-endian load.
+            #[inline]
             pub fn from_u64(value: u64) -> Self {
-                Self::from_bytes(&value.to_le_bytes())
+                Self::from_words(&[value as u32, (value >> 32) as u32])
             }
 
             /// To the value of one 64-bit little-endian store.
+            #[inline]
             pub fn to_u64(&self) -> u64 {
-                u64::from_le_bytes(self.to_bytes())
+                let [low, high] = self.to_words();
+                u64::from(low) | u64::from(high) << 32
             }
         }
     )*};
