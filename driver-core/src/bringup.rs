@@ -102,11 +102,15 @@ pub(crate) fn bring_up<P: Platform>(platform: &P, config: &DeviceConfig) -> Resu
     }
 }
 
-/// Take a function down for good: what bring-up did, backwards. CMACs stay as they are, others may use them.
+/// Take a function down for good: what bring-up did, backwards. CMACs stay as they are, others may use them. Every step is
+/// tried; the first error is told.
 pub(crate) fn tear_down<P: Platform>(platform: &P, config: &DeviceConfig, vectors: Vectors) -> Result<(), Cause> {
-    let kept = |step: &Step| !matches!(step, Step::Cmac(_));
-    let steps: Vec<Step> = steps(config, vectors).into_iter().filter(kept).collect();
-    steps.iter().rev().try_for_each(|step| undo_step(*step, platform, config, vectors))
+    let undone = |step: &Step| !matches!(step, Step::Cmac(_));
+    let mut result = Ok(());
+    for step in steps(config, vectors).into_iter().rev().filter(undone) {
+        result = result.and(undo_step(step, platform, config, vectors));
+    }
+    result
 }
 
 fn settings<P: Platform>(platform: &P, config: &DeviceConfig) -> Result<Vectors, Cause> {
@@ -184,10 +188,11 @@ fn undo_step<P: Platform>(step: Step, platform: &P, config: &DeviceConfig, vecto
         Step::Cmac(port) if config.master => cmac::disable(mmio, port)?,
         Step::Cmac(_) => {}
         Step::ErrorInterrupt => {
-            card_errors::disable(mmio)?;
+            // The vector first: that works even if the card is gone.
             if let Some(vector) = vectors.error {
                 platform.interrupts().disable(vector)?;
             }
+            card_errors::disable(mmio)?;
         }
     }
     Ok(())

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use driver_core::{
-    Clock, Coherent, Direction, DmaAddr, DmaError, DmaMemory, InterruptError, Interrupts, MapError, Mmio, MmioError,
-    Page, Platform, Vector,
+    Clock, Coherent, DeviceConfig, Direction, DmaAddr, DmaError, DmaMemory, Driver, InterruptError, Interrupts,
+    MapError, Mmio, MmioError, Page, Platform, TableEntry, Vector,
 };
-use regs::Bar;
+use regs::{Bar, FuncId};
 
 pub const PAGE: usize = 4096;
 
@@ -71,6 +71,8 @@ struct Rings {
     cmpt_pidx: u16,
     cmpt_cidx: u16,
     color: bool,
+    /// Stopped by an impossible doorbell: receive, transmit.
+    dead: [bool; 2],
 }
 
 #[derive(Default)]
@@ -85,6 +87,8 @@ pub struct State {
     pub doorbells: Vec<(u32, u32)>,
     /// Millions of doorbells would fill the log: they go there on request only.
     doorbells_in_log: bool,
+    /// The test writes things that can't be: doorbells that follow from them are not the driver's fault.
+    pub lies: bool,
     pkt_id: u16,
     /// Bytes of pages that the device owns, by slot; `None` is a free slot or one that the CPU owns.
     device: Vec<Option<Box<[u8]>>>,
@@ -177,6 +181,11 @@ impl Mock {
         self.state().enabled[usize::from(vector)]
     }
 
+    /// Registers as something else left them, in BAR0.
+    pub fn state_tables(&self, values: &[(u32, u32)]) {
+        self.state().regs.extend(values.iter().map(|(offset, value)| ((0, *offset), *value)));
+    }
+
     // ---- the card
 
     /// A frame arrives for an absolute queue. False if it has no room: too few buffers.
@@ -204,6 +213,9 @@ impl Mock {
         let (base, entries) = state.sw_context(1, qid);
         let mut ring = state.rings.entry(qid).or_default().clone();
         let mut frames = Vec::new();
+        if ring.dead[1] {
+            return frames;
+        }
         while ring.h2c_cidx != ring.h2c_pidx && frames.len() < max {
             let at = base + 16 * u64::from(ring.h2c_cidx);
             let (low, addr) = (state.load64(at), state.load64(at + 8));
@@ -321,22 +333,36 @@ impl State {
         let index = value as u16;
         assert!(index < limit - 1, "index {index} in a ring of {limit}");
         let ring = self.ring(qid);
-        match kind {
+        let possible = match kind {
             0 => {
                 let more = distance(ring.h2c_pidx, index, limit);
-                assert!(more + distance(ring.h2c_cidx, ring.h2c_pidx, limit) <= limit - 2, "TX PIDX jumps");
-                ring.h2c_pidx = index;
+                more + distance(ring.h2c_cidx, ring.h2c_pidx, limit) <= limit - 2
             }
             1 => {
                 let more = distance(ring.c2h_pidx, index, limit);
-                assert!(more + distance(ring.c2h_cidx, ring.c2h_pidx, limit) <= limit - 2, "RX PIDX jumps");
-                ring.c2h_pidx = index;
+                more + distance(ring.c2h_cidx, ring.c2h_pidx, limit) <= limit - 2
             }
-            _ => {
-                let unread = distance(ring.cmpt_cidx, ring.cmpt_pidx, limit);
-                assert!(distance(ring.cmpt_cidx, index, limit) <= unread, "CIDX passes PIDX");
-                ring.cmpt_cidx = index;
-            }
+            _ => distance(ring.cmpt_cidx, index, limit) <= distance(ring.cmpt_cidx, ring.cmpt_pidx, limit),
+        };
+        match (possible, kind) {
+            (true, 0) => ring.h2c_pidx = index,
+            (true, 1) => ring.c2h_pidx = index,
+            (true, _) => ring.cmpt_cidx = index,
+            (false, _) => self.impossible(qid as u16, kind, index),
+        }
+    }
+
+    /// An index that can't be. From an honest card's driver that is a bug. A card that lied gets what it asked for; like a
+    /// real one it stops the queue and says so in the status word.
+    fn impossible(&mut self, qid: u16, kind: u32, index: u16) {
+        assert!(self.lies, "doorbell {kind} of queue {qid}: index {index} can't be");
+        self.ring(u32::from(qid)).dead[usize::from(kind == 0)] = true;
+        if kind == 0 {
+            let (base, entries) = self.sw_context(1, qid);
+            self.store64(base + 16 * u64::from(entries - 1), 1);
+        } else {
+            let (base, entries) = self.cmpt(qid);
+            self.store64(base + 8 * u64::from(entries - 1), 1 << 35);
         }
     }
 
@@ -365,11 +391,14 @@ impl State {
         let buffer = self.regs[&(0, 0xAB0 + 4 * index)] as usize;
         let mut ring = self.rings.entry(qid).or_default().clone();
         let needed = frame.len().div_ceil(buffer);
-        if needed > usize::from(distance(ring.c2h_cidx, ring.c2h_pidx, entries)) {
+        if ring.dead[0] || needed > usize::from(distance(ring.c2h_cidx, ring.c2h_pidx, entries)) {
             return false;
         }
         let unread = distance(ring.cmpt_cidx, ring.cmpt_pidx, cmpt_entries);
-        assert!(unread < cmpt_entries - 2, "the completion ring overflows");
+        assert!(unread < cmpt_entries - 2 || self.lies, "the completion ring overflows");
+        if unread >= cmpt_entries - 2 {
+            return false;
+        }
         for piece in frame.chunks(buffer) {
             let addr = self.load64(base + 8 * u64::from(ring.c2h_cidx));
             self.write_page(addr, piece);
@@ -404,21 +433,25 @@ impl State {
         words[word].store(value, Ordering::Release);
     }
 
-    fn page_mut(&mut self, addr: u64, len: usize) -> &mut [u8] {
+    /// Bytes of a page that the device owns. `None` for one that it gave back by a lie: an IOMMU would refuse the access.
+    fn page_mut(&mut self, addr: u64, len: usize) -> Option<&mut [u8]> {
         let slot = ((addr - PAGE_BASE) / PAGE_STEP) as usize;
         let offset = ((addr - PAGE_BASE) % PAGE_STEP) as usize;
         assert!(offset + len <= PAGE, "DMA at {addr:#x}, {len} bytes: past the page's end");
-        let page = self.device[slot].as_mut().expect("DMA to a page that the device doesn't own");
-        &mut page[offset..offset + len]
+        let page = self.device[slot].as_mut();
+        assert!(page.is_some() || self.lies, "DMA to a page that the device doesn't own");
+        page.map(|page| &mut page[offset..offset + len])
     }
 
     fn write_page(&mut self, addr: u64, data: &[u8]) {
-        self.page_mut(addr, data.len()).copy_from_slice(data);
+        if let Some(page) = self.page_mut(addr, data.len()) {
+            page.copy_from_slice(data);
+        }
     }
 
     fn read_dma(&mut self, addr: u64, len: usize) -> Vec<u8> {
         if addr >= PAGE_BASE {
-            return self.page_mut(addr, len).to_vec();
+            return self.page_mut(addr, len).map_or_else(Vec::new, |page| page.to_vec());
         }
         let words = (0..len.div_ceil(8)).flat_map(|i| self.load64(addr + 8 * i as u64).to_le_bytes());
         words.take(len).collect()
@@ -438,10 +471,12 @@ impl State {
 impl Rings {
     fn restart_rx(&mut self) {
         (self.c2h_pidx, self.c2h_cidx, self.cmpt_pidx, self.cmpt_cidx) = (0, 0, 0, 0);
+        self.dead[0] = false;
     }
 
     fn restart_tx(&mut self) {
         (self.h2c_pidx, self.h2c_cidx) = (0, 0);
+        self.dead[1] = false;
     }
 }
 
@@ -689,4 +724,29 @@ impl DmaMemory for Mock {
     fn dma_wmb(&self) {
         std::sync::atomic::fence(Ordering::Release);
     }
+}
+
+/// A driver that is up, with rings of this many entries.
+pub fn driver_up(mock: &Arc<Mock>, config: DeviceConfig) -> Driver<Mock> {
+    let mut driver = Driver::bring_up(Arc::clone(mock), config).expect("bring-up");
+    driver.up().expect("up");
+    driver
+}
+
+/// Function 0 with `queues` queues and rings of `entries`.
+pub fn config(queues: u16, entries: u16) -> DeviceConfig {
+    DeviceConfig {
+        queues,
+        tx_ring: TableEntry::Value(entries),
+        rx_ring: TableEntry::Value(entries),
+        ..DeviceConfig::new(FuncId(0))
+    }
+}
+
+/// A frame that can be told from all others: its number, then bytes that depend on number and place.
+pub fn numbered(number: u32, len: usize) -> Vec<u8> {
+    let mut frame: Vec<u8> = (0..len).map(|i| (i as u32).wrapping_mul(31).wrapping_add(number) as u8).collect();
+    let n = len.min(4);
+    frame[..n].copy_from_slice(&number.to_le_bytes()[..n]);
+    frame
 }
