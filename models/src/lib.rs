@@ -6,6 +6,7 @@
 
 pub mod host_memory;
 pub mod observation;
+pub mod qdma;
 pub mod rss;
 pub mod stream;
 pub mod time;
