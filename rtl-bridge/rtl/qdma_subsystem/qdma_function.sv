@@ -10,8 +10,8 @@
 //
 // tkeep is not looked at: tuser_size on the first beat is the frame's length (shell.md section 11.1).
 //
-// A reset cuts the frame that is passing through; its rest then arrives as a frame of its own and is dropped, because
-// a reset also leaves the function without queues.
+// A reset cuts the frame that is passing through; its rest then arrives as a frame of its own and is dropped, because a
+// reset also leaves the function without queues.
 `include "onic_assert.svh"
 `default_nettype none
 module qdma_function (
@@ -155,7 +155,8 @@ module qdma_function (
     else if (beat_pop)               beats_out_q <= beats_out_q + 1'b1;
   end
   `ONIC_ASSERT(SizeMatchesBeats_A, axis_aclk, axis_aresetn,
-               !(m_axis_tvalid && m_axis_tready && beat_last) || 10'((17'(result.len_bytes) + 17'd63) >> 6) == beats_out_q + 10'd1,
+               !(m_axis_tvalid && m_axis_tready && beat_last)
+               || 10'((17'(result.len_bytes) + 17'd63) >> 6) == beats_out_q + 10'd1,
                "a frame's tuser_size disagrees with its number of beats")
   `ONIC_ASSERT(ResultRoom_A, axis_aclk, axis_aresetn, !(rss_valid_o && !result_ready), "more results than frames")
   `ONIC_ASSERT_STABLE(BoxStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready, s_axis_tdata, 512,

@@ -37,7 +37,8 @@ module qdma_function_regs (
   localparam logic [31:0] NoAnswer  = 32'hDEAD_BEEF;
   localparam logic [11:0] QconfAddr = 12'(QDMA_FUNCTION_QCONF);
   localparam logic [11:0] TableAddr = 12'(QDMA_FUNCTION_INDIRECTION_TABLE);
-  localparam logic [11:0] TableEnd  = TableAddr + 12'(QDMA_FUNCTION_INDIRECTION_TABLE_COUNT * QDMA_FUNCTION_INDIRECTION_TABLE_STRIDE);
+  localparam logic [11:0] TableEnd  = TableAddr + 12'(QDMA_FUNCTION_INDIRECTION_TABLE_COUNT
+                                                      * QDMA_FUNCTION_INDIRECTION_TABLE_STRIDE);
   localparam logic [11:0] KeyAddr   = 12'(QDMA_FUNCTION_HASH_KEY);
   localparam logic [11:0] KeyEnd    = KeyAddr + 12'(QDMA_FUNCTION_HASH_KEY_COUNT * QDMA_FUNCTION_HASH_KEY_STRIDE);
 

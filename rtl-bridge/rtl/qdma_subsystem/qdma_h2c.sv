@@ -14,6 +14,9 @@
 // tuser_src is 1 << f, tuser_dst 0. Latency 2 cycles, one beat per cycle; s_axis_tready is a register and does not
 // depend on the queue. One slow function holds the others up, as upstream.
 //
+// A reset cuts the frame that is passing through: what the QDMA still has of it is dropped (no function owns a queue
+// after a reset), what went on to box 250 has no end. Reset the packet adapters too, as a system reset does.
+//
 // Source: open-nic-shell src/qdma_subsystem/qdma_subsystem_h2c.sv, shell.md section 10.
 `include "onic_assert.svh"
 `default_nettype none

@@ -90,13 +90,13 @@ module rss_hash (
   always_ff @(posedge axis_aclk) begin
     if (beat_valid_i && beat_q == First) begin
       header_q[8*HeadBytes-1:0] <= beat_data_i[511:8*FirstByte];
-      len_bytes_q               <= fault_mask && frame_len_bytes_i[5:0] != 6'd1 ? frame_len_bytes_i - 16'd1 : frame_len_bytes_i;
+      len_bytes_q               <= frame_len_bytes_i - 16'(fault_mask && frame_len_bytes_i[5:0] != 6'd1);
     end
     if (beat_valid_i && beat_q == Second) header_q[HeaderBits-1:8*HeadBytes] <= beat_data_i[8*TailBytes-1:0];
   end
 
   // ---- Tuple ----
-  // COUNT bytes (1 to 4) of the header buffer from frame byte FIRST on; those at or past END are 0.
+  // Four bytes from frame byte `first` on, those at or past the frame's end as 0.
   function automatic logic [31:0] header_word(input logic [HeaderBits-1:0] header, input logic [7:0] first,
                                               input logic [15:0] end_bytes);
     logic [31:0] bytes;
