@@ -8,6 +8,7 @@ pub mod host_memory;
 pub mod observation;
 pub mod qdma;
 pub mod rss;
+pub mod shell;
 pub mod stream;
 pub mod time;
 pub mod user_box;
