@@ -16,6 +16,7 @@ import write_docs
 import write_rust
 import write_sv
 from model import MapError, compile_map
+from systemrdl import RDLCompileError
 
 
 def sources(repository: Path) -> list[Path]:
@@ -42,6 +43,9 @@ def main() -> int:
         tops, the_map = compile_map(repository / "regs" / "rdl")
     except MapError as error:
         print(f"error: register map: {error}", file=sys.stderr)
+        return 1
+    except RDLCompileError:
+        # The compiler has said what and where.
         return 1
     header = provenance(repository)
     texts = {f"regs/src/generated/{name}": text for name, text in write_rust.files(the_map, header).items()}
