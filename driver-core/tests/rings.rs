@@ -310,7 +310,6 @@ fn check_tx_doorbells(doorbells: &[(u32, u32)], entries: u16, frames: u32) {
     for (_, pidx) in doorbells.iter().filter(|(at, _)| at % 16 == 4) {
         let moved = (pidx + wrap - last) % wrap;
         assert!(moved > 0, "PIDX {pidx} is rung twice");
-        assert!(moved <= wrap - 1, "PIDX {pidx} passes the oldest descriptor");
         total += moved;
         last = *pidx;
     }
@@ -549,11 +548,14 @@ fn rx_op() -> impl Strategy<Value = RxOp> {
     ]
 }
 
+type Taken = driver_core::TakenPage<common::MockPage>;
+
 struct RxModel {
     mock: std::sync::Arc<Mock>,
     driver: Driver<Mock>,
     coming: VecDeque<Vec<u8>>,
-    kept: VecDeque<(Vec<Vec<u8>>, Vec<driver_core::TakenPage<common::MockPage>>)>,
+    /// Pages that were kept, each with what was in it then.
+    kept: VecDeque<Vec<(Vec<u8>, Taken)>>,
     number: u32,
 }
 
@@ -580,18 +582,16 @@ impl RxModel {
             RxOp::Keep => {
                 rx.poll(1, |frame| {
                     self.coming.pop_front();
-                    let segments = frame.segments().map(<[u8]>::to_vec).collect();
-                    let pages = (0..frame.segment_count()).map(|i| frame.take(i).expect("memory")).collect();
-                    self.kept.push_back((segments, pages));
+                    let count = frame.segment_count();
+                    let take = |i| (frame.segment(i).to_vec(), frame.take(i).expect("memory"));
+                    self.kept.push_back((0..count).map(take).collect());
                 })
                 .unwrap();
             }
             RxOp::GiveBack => {
-                if let Some((segments, pages)) = self.kept.pop_front() {
-                    for (segment, page) in segments.iter().zip(pages) {
-                        assert_eq!(page.bytes(), segment, "the card leaves a kept page alone");
-                        rx.give_back(page.page);
-                    }
+                for (segment, page) in self.kept.pop_front().unwrap_or_default() {
+                    assert_eq!(page.bytes(), segment, "the card leaves a kept page alone");
+                    rx.give_back(page.page);
                 }
             }
         }

@@ -24,7 +24,7 @@ pub(crate) use tx::{TxLimits, TxParts};
 
 use crate::platform::{DmaError, MmioError};
 
-/// What stopped a queue. It stays so until [`crate::Driver::restart_queue`] or a down and up.
+/// What stopped a queue. It stays so until [`crate::Driver::restart_rx`], [`crate::Driver::restart_tx`], or a down and up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum QueueFault {
     /// The card's status word carries an error code: on a receive queue 1 a bad CIDX, 2 a descriptor error, 3 an overflow of

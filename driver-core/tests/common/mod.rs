@@ -419,7 +419,7 @@ impl State {
         let (base, words) = self.coherent.range(..=addr).next_back().expect("coherent memory at that address");
         let words = words.upgrade().expect("coherent memory that is not freed");
         let word = ((addr - base) / 8) as usize;
-        assert!(word < words.len() && addr % 8 == 0, "coherent access at {addr:#x}");
+        assert!(word < words.len() && addr.is_multiple_of(8), "coherent access at {addr:#x}");
         (words, word)
     }
 
