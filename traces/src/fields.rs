@@ -31,7 +31,11 @@ impl Field {
 #[must_use]
 pub fn at(frame: &[u8], offset: usize) -> Field {
     let past_the_end = Field { name: "past the end", start: frame.len(), len: 0 };
-    decode(frame).fields.into_iter().find(|field| (field.start..field.start + field.len).contains(&offset)).unwrap_or(past_the_end)
+    decode(frame)
+        .fields
+        .into_iter()
+        .find(|field| (field.start..field.start + field.len).contains(&offset))
+        .unwrap_or(past_the_end)
 }
 
 /// All fields of `frame` in order, without gaps from byte 0 to the last.
@@ -79,7 +83,8 @@ struct Decoder<'a> {
 }
 
 fn decode(frame: &[u8]) -> Decoder<'_> {
-    let mut decoder = Decoder { frame, at: 0, end: frame.len(), fields: Vec::new(), flow: Flow::default(), addresses: None };
+    let mut decoder =
+        Decoder { frame, at: 0, end: frame.len(), fields: Vec::new(), flow: Flow::default(), addresses: None };
     decoder.ethernet();
     let end = decoder.end.max(decoder.at);
     decoder.take("payload", end - decoder.at);
@@ -199,7 +204,14 @@ impl<'a> Decoder<'a> {
             format!("[{}]", Ipv6Addr::from(bytes))
         };
         self.addresses = Some((address(8), address(24)));
-        self.take_all(&[("ipv6.flow", 4), ("ipv6.plen", 2), ("ipv6.nxt", 1), ("ipv6.hlim", 1), ("ipv6.src", 16), ("ipv6.dst", 16)]);
+        self.take_all(&[
+            ("ipv6.flow", 4),
+            ("ipv6.plen", 2),
+            ("ipv6.nxt", 1),
+            ("ipv6.hlim", 1),
+            ("ipv6.src", 16),
+            ("ipv6.dst", 16),
+        ]);
         // 0 is a jumbogram: its length is in an option, and the frame ends where it ends.
         if payload_len != 0 && self.at + payload_len <= self.end {
             self.end = self.at + payload_len;
@@ -247,7 +259,9 @@ impl<'a> Decoder<'a> {
             self.flow.ends = Some((format!("{from}:{}", port(0)), format!("{to}:{}", port(2))));
         }
         match protocol {
-            1 | 58 if self.header(4).is_some() => self.take_all(&[("icmp.type", 1), ("icmp.code", 1), ("icmp.checksum", 2)]),
+            1 | 58 if self.header(4).is_some() => {
+                self.take_all(&[("icmp.type", 1), ("icmp.code", 1), ("icmp.checksum", 2)])
+            }
             6 => self.tcp(),
             17 if self.header(8).is_some() => {
                 self.take_all(&[("udp.srcport", 2), ("udp.dstport", 2), ("udp.length", 2), ("udp.checksum", 2)]);
@@ -284,8 +298,8 @@ mod tests {
     /// Case ETH-02: a 60-byte UDP broadcast whose last 10 bytes are padding.
     const UDP_PADDED: [u8; 60] = {
         let head: [u8; 42] = [
-            0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 0x24, 0xbd, 0x8f, 0x40, 0, 0x40, 0x11, 0x68, 0x28, 10, 0,
-            0x0b, 0x12, 0xff, 0xff, 0xff, 0xff, 0x9c, 0x40, 0x34, 0x58, 0, 0x10, 0x17, 0x26,
+            0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 0x24, 0xbd, 0x8f, 0x40, 0, 0x40,
+            0x11, 0x68, 0x28, 10, 0, 0x0b, 0x12, 0xff, 0xff, 0xff, 0xff, 0x9c, 0x40, 0x34, 0x58, 0, 0x10, 0x17, 0x26,
         ];
         let mut frame = [0; 60];
         let mut at = 0;

@@ -6,7 +6,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`read`] | pcap and pcapng, any byte order and resolution, plain or gzip, from a file or standard input, as a stream |
-//! | [`write`] | pcapng with everything a replay knows of a frame, and plain pcap |
+//! | [`mod@write`] | pcapng with everything a replay knows of a frame, and plain pcap |
 //! | [`align`] | two sequences of frames: lost, extra, reordered, misrouted, corrupt, wrong length |
 //! | [`fields`] | which protocol field a byte offset lies in, and which flow a frame belongs to |
 //! | [`golden`] | the format of `traces/golden/NAME/`: case, inputs, expected text |

@@ -46,7 +46,8 @@ const INDEX: [(&str, usize, usize, bool); 28] = [
 #[test]
 fn every_capture_as_its_index_says() {
     let Some(files) = captures() else { return };
-    let names: Vec<String> = files.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    let names: Vec<String> =
+        files.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
     assert_eq!(names, INDEX.map(|row| row.0), "the list is of the set as it is");
     for (name, frames, refused, cut) in INDEX {
         let read = read_shared(name, Policy::default()).unwrap();
@@ -124,7 +125,13 @@ fn long_frames_are_frames() {
 #[test]
 fn truncated_packets_do_not_pass_for_whole() {
     let Some(read) = read_shared("td_stp-heapoverflow-1.pcap", Policy::default()) else { return };
-    assert!(read.refused.iter().all(|refused| matches!(refused.why, Refusal::Truncated { captured: 19, original: 262_144 })), "{:?}", read.refused);
+    assert!(
+        read.refused
+            .iter()
+            .all(|refused| matches!(refused.why, Refusal::Truncated { captured: 19, original: 262_144 })),
+        "{:?}",
+        read.refused
+    );
     let read = read_shared("td_stp-heapoverflow-1.pcap", Policy { keep_truncated: true, ..Policy::default() }).unwrap();
     assert!(read.frames.iter().all(|frame| frame.data.len() == 19 && frame.original_len_bytes == 262_144));
 }
@@ -146,7 +153,8 @@ fn snap_lengths_that_do_not_hold() {
 
 #[test]
 fn lengths_that_contradict_each_other_are_refused() {
-    let one = |captured, original, data: &[u8]| read_all(pcap_one(65_535, 1, captured, original, data), Policy::default());
+    let one =
+        |captured, original, data: &[u8]| read_all(pcap_one(65_535, 1, captured, original, data), Policy::default());
     assert_eq!(one(60, 40, &[0; 60]).refused[0].why, Refusal::CapturedOverOriginal { captured: 60, original: 40 });
     assert_eq!(one(0, 60, &[]).refused[0].why, Refusal::Empty);
     // A damaged length: told as such, then as the cut that it makes.

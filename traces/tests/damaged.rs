@@ -20,13 +20,22 @@ fn seeds() -> Vec<Vec<u8>> {
     let mut pcapng = PcapNg::new(Vec::new(), &Point::of_card(2, 1)).unwrap();
     for (at, frame) in frames.iter().enumerate() {
         pcap.write(at as u64, frame).unwrap();
-        pcapng.write(&Packet { packet_id: Some(at as u64), queue: Some(1), ..Packet::new(Point::Port(0), 1, frame) }).unwrap();
+        pcapng
+            .write(&Packet { packet_id: Some(at as u64), queue: Some(1), ..Packet::new(Point::Port(0), 1, frame) })
+            .unwrap();
     }
     let both_orders = [false, true].map(|big| {
         let simple = Block::new(big).u32(60).bytes(&[1; 60]).build(3);
         let old = Block::new(big).u16(0).u16(2).u32(0).u32(1).u32(61).u32(61).bytes(&[2; 61]).build(2);
         let options = [(9, vec![0x8a]), (14, vec![1; 8]), (13, vec![4])];
-        [section(big), interface(big, 1, 100, &options), enhanced(big, 0, 1, &frames[0], &[(7, vec![2; 9])]), simple, old].concat()
+        [
+            section(big),
+            interface(big, 1, 100, &options),
+            enhanced(big, 0, 1, &frames[0], &[(7, vec![2; 9])]),
+            simple,
+            old,
+        ]
+        .concat()
     });
     let mut files = vec![pcap.finish().unwrap(), pcapng.finish().unwrap(), both_orders.concat()];
     for path in captures().unwrap_or_default() {
@@ -92,7 +101,8 @@ fn readers_survive_whatever_is_in_the_file() {
 fn golden_texts_survive_damage() {
     let mut expected = golden::Expected::new(golden::Origin::Ours);
     for n in 0..10 {
-        let entry = golden::Entry { input: None, len_bytes: n, digest: traces::digest(&[n as u8]), hash: None, verdict: None };
+        let entry =
+            golden::Entry { input: None, len_bytes: n, digest: traces::digest(&[n as u8]), hash: None, verdict: None };
         expected.push(Point::Function(0), golden::Slot::Queue(n % 3), entry);
     }
     let text = expected.to_string();

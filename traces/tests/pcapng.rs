@@ -44,7 +44,10 @@ fn options_of_a_packet() {
         assert!(frame.err, "the CRC error bit drives the error flag");
         let meta = &frame.meta;
         assert_eq!(meta.direction(), Some(Direction::Outbound));
-        assert_eq!((meta.comment.as_deref(), meta.drop_count, meta.packet_id, meta.queue), (Some("a comment"), Some(3), Some(77), Some(6)));
+        assert_eq!(
+            (meta.comment.as_deref(), meta.drop_count, meta.packet_id, meta.queue),
+            (Some("a comment"), Some(3), Some(77), Some(6))
+        );
         assert_eq!((meta.hash.as_ref().unwrap().algorithm, &meta.hash.as_ref().unwrap().value), (5, &vec![1, 2, 3, 4]));
         assert_eq!(meta.verdict, Some(Verdict::Xdp(1)));
     }
@@ -54,8 +57,12 @@ fn options_of_a_packet() {
 fn an_fcs_may_be_declared_for_the_interface_or_the_packet() {
     let with_fcs = [&FRAME[..], &traces::fcs::of(&FRAME)].concat();
     let flags = (4u32 << 5).to_le_bytes().to_vec();
-    for (of_interface, of_packet) in [(vec![(13, vec![4])], vec![]), (vec![(13, vec![32])], vec![]), (vec![], vec![(2, flags)])] {
-        let file = [section(false), interface(false, 1, 0, &of_interface), enhanced(false, 0, 0, &with_fcs, &of_packet)].concat();
+    for (of_interface, of_packet) in
+        [(vec![(13, vec![4])], vec![]), (vec![(13, vec![32])], vec![]), (vec![], vec![(2, flags)])]
+    {
+        let file =
+            [section(false), interface(false, 1, 0, &of_interface), enhanced(false, 0, 0, &with_fcs, &of_packet)]
+                .concat();
         let read = read_all(file, Policy::default());
         assert_eq!((&read.frames[0].data[..], read.frames[0].err), (&FRAME[..], false));
     }
@@ -95,7 +102,8 @@ fn what_is_wrong_with_a_packet_is_that_packets_matter() {
     let stranger = enhanced(false, 3, 0, &FRAME, &[]);
     let early = enhanced(false, 0, 0, &FRAME, &[]);
     let good = enhanced(false, 0, 0, &FRAME, &[]);
-    let file = [section(false), early, interface(false, 1, 0, &[]), short, past, long, stranger, bad_option, good].concat();
+    let file =
+        [section(false), early, interface(false, 1, 0, &[]), short, past, long, stranger, bad_option, good].concat();
     let read = read_all(file, Policy::default());
     let why: Vec<_> = read.refused.iter().map(|refused| refused.why).collect();
     assert_eq!(
@@ -135,7 +143,10 @@ fn lengths_that_lose_the_way_end_the_file() {
 fn a_section_without_a_byte_order_or_of_another_version() {
     let mut file = section(false);
     file[8] = 0;
-    assert!(matches!(read_all(file, Policy::default()).error.unwrap().fault, Fault::ByteOrder { start: 0, magic: 0x003c_2b1a }));
+    assert!(matches!(
+        read_all(file, Policy::default()).error.unwrap().fault,
+        Fault::ByteOrder { start: 0, magic: 0x003c_2b1a }
+    ));
     let mut file = section(true);
     file[13] = 2;
     let error = read_all(file, Policy::default()).error.unwrap().to_string();

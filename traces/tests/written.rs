@@ -17,14 +17,29 @@ fn capture() -> Vec<u8> {
     let mut out = PcapNg::new(Vec::new(), &Point::of_card(2, 2)).unwrap();
     let data = mix::everything(5, 200, &mut Rng::new(5));
     let time = 1_632_111_693_905_739_620;
-    let packet = |at: usize, point| Packet { packet_id: Some(at as u64), ..Packet::new(point, time + at as u64, &data[at]) };
+    let packet =
+        |at: usize, point| Packet { packet_id: Some(at as u64), ..Packet::new(point, time + at as u64, &data[at]) };
     let comment = CommentFields { hash: Some(0x8a4_cc88), func: Some(1), cycle: Some(90_412), drop: None };
     let inbound = Some(Direction::Inbound);
     out.write(&Packet { direction: inbound, ..packet(0, Point::Port(0)) }).unwrap();
-    out.write(&Packet { direction: inbound, queue: Some(6), xdp: Some(2), toeplitz: Some(0x51cc_c178), comment, ..packet(1, Point::Function(1)) }).unwrap();
+    out.write(&Packet {
+        direction: inbound,
+        queue: Some(6),
+        xdp: Some(2),
+        toeplitz: Some(0x51cc_c178),
+        comment,
+        ..packet(1, Point::Function(1))
+    })
+    .unwrap();
     let dropped = CommentFields { drop: Some("rx_error"), ..CommentFields::default() };
     for at in [2, 3] {
-        out.write(&Packet { direction: inbound, errors: errors::CRC, comment: dropped, ..packet(at, Point::PortDropped(0)) }).unwrap();
+        out.write(&Packet {
+            direction: inbound,
+            errors: errors::CRC,
+            comment: dropped,
+            ..packet(at, Point::PortDropped(0))
+        })
+        .unwrap();
     }
     out.write(&Packet { direction: Some(Direction::Outbound), ..packet(4, Point::Port(0)) }).unwrap();
     out.finish().unwrap()
@@ -38,7 +53,10 @@ fn read_back() {
     assert_eq!(read.frames.iter().map(|frame| frame.data.clone()).collect::<Vec<_>>(), frames);
     let second = &read.frames[1];
     assert_eq!(second.time_ns, Some(1_632_111_693_905_739_621));
-    assert_eq!((second.meta.packet_id, second.meta.queue, second.meta.verdict.clone()), (Some(1), Some(6), Some(Verdict::Xdp(2))));
+    assert_eq!(
+        (second.meta.packet_id, second.meta.queue, second.meta.verdict.clone()),
+        (Some(1), Some(6), Some(Verdict::Xdp(2)))
+    );
     assert_eq!(second.meta.hash.as_ref().map(|hash| hash.value.clone()), Some(vec![0x51, 0xcc, 0xc1, 0x78]));
     assert_eq!(CommentFields::parse(second.meta.comment.as_deref().unwrap()).cycle, Some(90_412));
     assert!(read.frames[2].err && read.frames[3].err && !read.frames[4].err);
@@ -49,12 +67,18 @@ fn read_back() {
 #[test]
 fn the_same_bytes_every_time() {
     assert_eq!(capture(), capture());
-    assert_eq!(traces::digest(&capture()).to_string(), "455922f34c8280cb", "the format of captures has changed: say so in the change log");
+    assert_eq!(
+        traces::digest(&capture()).to_string(),
+        "455922f34c8280cb",
+        "the format of captures has changed: say so in the change log"
+    );
 }
 
 #[test]
 fn pcap_in_both_resolutions() {
-    for (resolution, kept) in [(Resolution::Nanoseconds, 1_632_111_693_905_739_620), (Resolution::Microseconds, 1_632_111_693_905_739_000)] {
+    for (resolution, kept) in
+        [(Resolution::Nanoseconds, 1_632_111_693_905_739_620), (Resolution::Microseconds, 1_632_111_693_905_739_000)]
+    {
         let mut out = Pcap::new(Vec::new(), resolution).unwrap();
         out.write(1_632_111_693_905_739_620, &[3; 61]).unwrap();
         assert!(out.write(5_000_000_000_000_000_000, &[]).is_err(), "past 2106");
@@ -124,7 +148,9 @@ fn tshark_filters_by_each_field() {
         ("frame.time_epoch == 1632111693.905739620", "1"),
     ];
     for (filter, numbers) in cases {
-        let Some(lines) = run("tshark", &["-Y", filter, "-T", "fields", "-e", "frame.number", "-r"], &file) else { return };
+        let Some(lines) = run("tshark", &["-Y", filter, "-T", "fields", "-e", "frame.number", "-r"], &file) else {
+            return;
+        };
         assert_eq!(lines.join(" "), numbers, "{filter}");
     }
 }
@@ -135,6 +161,8 @@ fn tshark_reads_pcap_too() {
     let mut out = Pcap::new(Vec::new(), Resolution::Nanoseconds).unwrap();
     out.write(1_632_111_693_905_739_620, &[3; 61]).unwrap();
     let file = Scratch::new("nano.pcap", &out.finish().unwrap());
-    let Some(lines) = run("tshark", &["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-r"], &file) else { return };
+    let Some(lines) = run("tshark", &["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-r"], &file) else {
+        return;
+    };
     assert_eq!(lines, ["1632111693.905739620\t61"]);
 }

@@ -18,12 +18,14 @@
 //! assert_eq!((differences[0].class, differences[0].expected), (Class::Lost, Some(1)));
 //! ```
 
+mod capture;
 mod steps;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
 
+pub use capture::Capture;
 pub use steps::{Step, align};
 
 use crate::fields;
@@ -188,7 +190,7 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// By name: `queue`, `hash`, `verdict`, `err`, `drop`, or a field as [`fields`] names it, such as `ip.checksum`.
+    /// By name: `point`, `queue`, `hash`, `verdict`, `err`, `drop`, or a field as [`fields`] names it, such as `ip.checksum`.
     #[must_use]
     pub fn fields<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect() }
@@ -255,7 +257,8 @@ impl<'a> Comparison<'a> {
 
     fn lane(&self, item: &Item<'_>) -> Lane {
         let queue = if self.ignore.has("queue") { None } else { item.lane.queue };
-        Lane { queue, ..item.lane }
+        let point = if self.ignore.has("point") { Point::Interface(0) } else { item.lane.point };
+        Lane { point, queue }
     }
 
     /// Indices of each lane's frames, in order.
@@ -306,7 +309,9 @@ impl<'a> Comparison<'a> {
         let mut moved = BTreeSet::new();
         for (expected, _) in gaps.iter_mut() {
             expected.retain(|&i| {
-                let Some(j) = places.get_mut(&key(&self.masked_expected[i])).and_then(VecDeque::pop_front) else { return true };
+                let Some(j) = places.get_mut(&key(&self.masked_expected[i])).and_then(VecDeque::pop_front) else {
+                    return true;
+                };
                 moved.insert(j);
                 let difference = self.difference(Class::Reordered, Some(i), Some(j));
                 self.found.push(difference);
@@ -374,7 +379,10 @@ impl<'a> Comparison<'a> {
             ("drop", both(a.drop, b.drop, str::to_owned)),
         ];
         for (name, values) in checks {
-            let Some((expected, got)) = values.filter(|(expected, got)| expected != got && !self.ignore.has(name)) else { continue };
+            let Some((expected, got)) = values.filter(|(expected, got)| expected != got && !self.ignore.has(name))
+            else {
+                continue;
+            };
             let mut difference = self.difference(Class::Side, Some(i), Some(j));
             difference.field = Some(name);
             difference.value_expected = expected;

@@ -62,7 +62,13 @@ fn shortest<K: Eq>(a: &[K], b: &[K]) -> Option<Vec<(usize, usize)>> {
         for k in diagonals(edits) {
             let at = (offset as isize + k) as usize;
             let down = k == -(edits as isize) || (k != edits as isize && furthest[at - 1] < furthest[at + 1]);
-            let mut x = if edits == 0 { 0 } else if down { furthest[at + 1] } else { furthest[at - 1] + 1 };
+            let mut x = if edits == 0 {
+                0
+            } else if down {
+                furthest[at + 1]
+            } else {
+                furthest[at - 1] + 1
+            };
             let mut y = (x as isize - k) as usize;
             // Diagonals that have left the square stay where they are; they lead nowhere.
             while x < a.len() && y < b.len() && a[x] == b[y] {
@@ -115,7 +121,8 @@ fn by_occurrence<K: Eq + Hash>(a: &[K], b: &[K]) -> Vec<(usize, usize)> {
     for (j, key) in b.iter().enumerate().rev() {
         places.entry(key).or_default().push(j);
     }
-    let pairs: Vec<(usize, usize)> = a.iter().enumerate().filter_map(|(i, key)| Some((i, places.get_mut(key)?.pop()?))).collect();
+    let pairs: Vec<(usize, usize)> =
+        a.iter().enumerate().filter_map(|(i, key)| Some((i, places.get_mut(key)?.pop()?))).collect();
     longest_rising(&pairs)
 }
 
@@ -150,7 +157,10 @@ mod tests {
 
     #[test]
     fn one_lost_among_equals_is_found_where_it_was() {
-        assert_eq!(align(b"AABA", b"ABA"), [Step::Same(0, 0), Step::Gap(1..2, 1..1), Step::Same(2, 1), Step::Same(3, 2)]);
+        assert_eq!(
+            align(b"AABA", b"ABA"),
+            [Step::Same(0, 0), Step::Gap(1..2, 1..1), Step::Same(2, 1), Step::Same(3, 2)]
+        );
         assert_eq!(align(b"", b"xy"), [Step::Gap(0..0, 0..2)]);
         assert_eq!(align::<u8>(b"", b""), []);
     }

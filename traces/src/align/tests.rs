@@ -41,7 +41,10 @@ fn equal_is_equal() {
 #[test]
 fn a_lost_frame_is_one_report() {
     let difference = only(|got| drop(got.remove(57)));
-    assert_eq!((difference.class, difference.expected, difference.got, difference.count), (Class::Lost, Some(57), None, 1));
+    assert_eq!(
+        (difference.class, difference.expected, difference.got, difference.count),
+        (Class::Lost, Some(57), None, 1)
+    );
     assert_eq!(difference.lane.queue, Some(1));
     assert!(difference.to_string().starts_with("fn0 queue 1: lost, expected frame 57; udp "), "{difference}");
 }

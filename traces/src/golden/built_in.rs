@@ -5,12 +5,12 @@
 use std::io;
 
 use super::{Case, Input, Origin};
+use crate::Point;
 use crate::digest;
 use crate::read::Direction;
 use crate::synth::mix::{self, Frames};
 use crate::synth::{Kind, Rng};
 use crate::write::{Packet, Pcap, PcapNg, Resolution, errors};
-use crate::Point;
 
 /// Time of the first frame of each input: 2023-11-14 22:13:20 UTC.
 pub const FIRST_TIME_NS: u64 = 1_700_000_000_000_000_000;
@@ -49,7 +49,12 @@ struct Recipe {
 }
 
 impl Recipe {
-    fn new(name: &'static str, about: &'static str, shape: &'static str, frames: impl FnOnce(&mut Rng) -> Frames) -> Self {
+    fn new(
+        name: &'static str,
+        about: &'static str,
+        shape: &'static str,
+        frames: impl FnOnce(&mut Rng) -> Frames,
+    ) -> Self {
         let mut rng = Rng::named(SEED, name);
         Self { name, about, shape, rss_table: None, runts: None, ports: vec![Traffic::Good(frames(&mut rng))] }
     }
@@ -64,7 +69,12 @@ impl Recipe {
                 Traffic::Good(frames) => (format!("{stem}.pcap"), frames.len(), pcap(frames)),
                 Traffic::Flagged(frames) => (format!("{stem}.pcapng"), frames.len(), pcapng(port as u8, frames)),
             };
-            inputs.push(Input { port: port as u8, file: file.clone(), frames: frames as u64, digest: digest(&bytes).to_string() });
+            inputs.push(Input {
+                port: port as u8,
+                file: file.clone(),
+                frames: frames as u64,
+                digest: digest(&bytes).to_string(),
+            });
             files.push((file, bytes));
         }
         let case = Case {
@@ -89,18 +99,75 @@ impl Recipe {
 #[must_use]
 pub fn all() -> Vec<Made> {
     let mut recipes = vec![
-        Recipe::new("rss-mix", "Valid frames of every sort over 8 queues: the first thing to run.", "1x1,queues=8", |rng| mix::everything(320, 1_514, rng)),
-        Recipe::new("rss-tcp4", "64 TCP flows over 8 queues: each stays in one queue and in order.", "1x1,queues=8", |rng| mix::tcp_flows(64, 300, rng)),
-        Recipe::new("size-ladder", "Every length to 192 bytes, then the edges of every beat to 1514.", "1x1,queues=8", |rng| mix::size_ladder(1_514, rng)),
-        Recipe::new("vlan", "One flow under many VLAN ids stays in one queue; tagged frames that are not IPv4 go where hash 0 goes.", "1x1,queues=8", mix::vlan),
-        Recipe::new("ipv6", "IPv6 with and without extension headers, all with OpenNIC hash 0.", "1x1,queues=8", |rng| mix::ipv6(200, rng)),
-        Recipe::new("fragments", "IPv4 fragments hash their payload as ports, as upstream does; IPv6 fragments hash to 0.", "1x1,queues=8", mix::fragments),
-        Recipe::new("ip-options", "IPv4 headers of 5 to 15 words and the invalid 0 to 4, within and across the first beat.", "1x1,queues=8", mix::ip_options),
-        Recipe { runts: Some("keep"), ..Recipe::new("runts", "Frames of 14 to 59 bytes are dropped and counted; those between them pass.", "1x1,queues=8", mix::runts) },
-        Recipe::new("jumbo", "Frames to 9596 bytes through rings and buffers set up for them.", "1x1,queues=4,max-pkt=9600,mtu=9582", |rng| jumbo(rng)),
-        Recipe::new("queues-1", "Everything into the only queue, in order.", "1x1,queues=1", |rng| mix::everything(150, 600, rng)),
-        Recipe::new("queues-3", "A queue count that is no power of two: 128 entries over 3 queues.", "1x1,queues=3", |rng| mix::everything(200, 600, rng)),
-        Recipe::new("queues-16", "16 queues, each hit several times.", "1x1,queues=16", |rng| mix::of_kinds(&[Kind::Udp4, Kind::Tcp4], 400, 300, rng)),
+        Recipe::new(
+            "rss-mix",
+            "Valid frames of every sort over 8 queues: the first thing to run.",
+            "1x1,queues=8",
+            |rng| mix::everything(320, 1_514, rng),
+        ),
+        Recipe::new(
+            "rss-tcp4",
+            "64 TCP flows over 8 queues: each stays in one queue and in order.",
+            "1x1,queues=8",
+            |rng| mix::tcp_flows(64, 300, rng),
+        ),
+        Recipe::new(
+            "size-ladder",
+            "Every length to 192 bytes, then the edges of every beat to 1514.",
+            "1x1,queues=8",
+            |rng| mix::size_ladder(1_514, rng),
+        ),
+        Recipe::new(
+            "vlan",
+            "One flow under many VLAN ids stays in one queue; tagged frames that are not IPv4 go where hash 0 goes.",
+            "1x1,queues=8",
+            mix::vlan,
+        ),
+        Recipe::new(
+            "ipv6",
+            "IPv6 with and without extension headers, all with OpenNIC hash 0.",
+            "1x1,queues=8",
+            |rng| mix::ipv6(200, rng),
+        ),
+        Recipe::new(
+            "fragments",
+            "IPv4 fragments hash their payload as ports, as upstream does; IPv6 fragments hash to 0.",
+            "1x1,queues=8",
+            mix::fragments,
+        ),
+        Recipe::new(
+            "ip-options",
+            "IPv4 headers of 5 to 15 words and the invalid 0 to 4, within and across the first beat.",
+            "1x1,queues=8",
+            mix::ip_options,
+        ),
+        Recipe {
+            runts: Some("keep"),
+            ..Recipe::new(
+                "runts",
+                "Frames of 14 to 59 bytes are dropped and counted; those between them pass.",
+                "1x1,queues=8",
+                mix::runts,
+            )
+        },
+        Recipe::new(
+            "jumbo",
+            "Frames to 9596 bytes through rings and buffers set up for them.",
+            "1x1,queues=4,max-pkt=9600,mtu=9582",
+            jumbo,
+        ),
+        Recipe::new("queues-1", "Everything into the only queue, in order.", "1x1,queues=1", |rng| {
+            mix::everything(150, 600, rng)
+        }),
+        Recipe::new(
+            "queues-3",
+            "A queue count that is no power of two: 128 entries over 3 queues.",
+            "1x1,queues=3",
+            |rng| mix::everything(200, 600, rng),
+        ),
+        Recipe::new("queues-16", "16 queues, each hit several times.", "1x1,queues=16", |rng| {
+            mix::of_kinds(&[Kind::Udp4, Kind::Tcp4], 400, 300, rng)
+        }),
     ];
     recipes.push(flagged_errors());
     recipes.push(two_ports());
@@ -135,7 +202,10 @@ fn flagged_errors() -> Recipe {
 fn two_ports() -> Recipe {
     let name = "two-ports";
     let (mut first, mut second) = (Rng::named(SEED, "two-ports 0"), Rng::named(SEED, "two-ports 1"));
-    let ports = vec![Traffic::Good(mix::everything(160, 800, &mut first)), Traffic::Good(mix::everything(160, 800, &mut second))];
+    let ports = vec![
+        Traffic::Good(mix::everything(160, 800, &mut first)),
+        Traffic::Good(mix::everything(160, 800, &mut second)),
+    ];
     let about = "Two ports and two functions at once: each port's frames reach its own function.";
     Recipe { name, about, shape: "2x2,queues=4", rss_table: None, runts: None, ports }
 }
@@ -158,7 +228,11 @@ fn pcapng(port: u8, frames: &[(Vec<u8>, u32)]) -> Vec<u8> {
     let write = || -> io::Result<Vec<u8>> {
         let mut out = PcapNg::new(Vec::new(), &[point])?;
         for (time_ns, (frame, errors)) in times().zip(frames) {
-            out.write(&Packet { direction: Some(Direction::Inbound), errors: *errors, ..Packet::new(point, time_ns, frame) })?;
+            out.write(&Packet {
+                direction: Some(Direction::Inbound),
+                errors: *errors,
+                ..Packet::new(point, time_ns, frame)
+            })?;
         }
         out.finish()
     };

@@ -155,7 +155,12 @@ impl Case {
     /// The text of `case.toml`: keys in the order of the struct, so that two cases differ only where they do.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        let mut text = format!("about = {}\norigin = {}\nshape = {}\n", quoted(&self.about), quoted(self.origin.name()), quoted(&self.shape));
+        let mut text = format!(
+            "about = {}\norigin = {}\nshape = {}\n",
+            quoted(&self.about),
+            quoted(self.origin.name()),
+            quoted(&self.shape)
+        );
         let settings = [
             ("rss-key", &self.rss_key),
             ("rss-table", &self.rss_table),
@@ -172,7 +177,13 @@ impl Case {
         }
         text += &format!("seed = {}\n", self.seed);
         for input in &self.input {
-            text += &format!("\n[[input]]\nport = {}\nfile = {}\nframes = {}\ndigest = {}\n", input.port, quoted(&input.file), input.frames, quoted(&input.digest));
+            text += &format!(
+                "\n[[input]]\nport = {}\nfile = {}\nframes = {}\ndigest = {}\n",
+                input.port,
+                quoted(&input.file),
+                input.frames,
+                quoted(&input.digest)
+            );
         }
         text
     }

@@ -84,7 +84,10 @@ impl<'a> Comparison<'a> {
             match step {
                 Step::Same(i, j) => self.fields(&single(i, i, &expected[i]), &got[j]),
                 // As many frames as expected, but others: they have changed on the way.
-                Step::Gap(a, b) if a.len() == b.len() && a.clone().zip(b.clone()).all(|(i, j)| expected[i].input == got[j].input) => {
+                Step::Gap(a, b)
+                    if a.len() == b.len()
+                        && a.clone().zip(b.clone()).all(|(i, j)| expected[i].input == got[j].input) =>
+                {
                     for (i, j) in a.zip(b) {
                         self.fields(&single(i, i, &expected[i]), &got[j]);
                     }
@@ -114,7 +117,16 @@ impl<'a> Comparison<'a> {
 
     fn report(&mut self, class: Class, at: &Single<'a>, field: &'static str, expected: String, got: String) {
         let Single { line, group, number, entry } = *at;
-        self.found.push(GoldenDifference { line, class, group: group.clone(), number, field, expected, got, input: entry.input });
+        self.found.push(GoldenDifference {
+            line,
+            class,
+            group: group.clone(),
+            number,
+            field,
+            expected,
+            got,
+            input: entry.input,
+        });
     }
 
     fn finish(mut self) -> Vec<GoldenDifference> {
@@ -127,14 +139,16 @@ impl<'a> Comparison<'a> {
                 Some(found) if found.group == lost.group => {
                     self.report(Class::Reordered, &lost, "number", lost.number.to_string(), found.number.to_string());
                 }
-                Some(found) => self.report(Class::Misrouted, &lost, "place", lost.group.to_string(), found.group.to_string()),
+                Some(found) => {
+                    self.report(Class::Misrouted, &lost, "place", lost.group.to_string(), found.group.to_string())
+                }
                 None => self.report(Class::Lost, &lost, "frame", lost.entry.to_string(), "none".to_owned()),
             }
         }
         for single in extra.into_values().flatten() {
             self.report(Class::Extra, &single, "frame", "none".to_owned(), single.entry.to_string());
         }
-        self.found.sort_by(|a, b| (a.line, a.class, a.number).cmp(&(b.line, b.class, b.number)));
+        self.found.sort_by_key(|difference| (difference.line, difference.class, difference.number));
         self.found
     }
 }
@@ -187,7 +201,9 @@ mod tests {
                 let changed = String::from_utf8(bytes).unwrap();
                 let told = match Expected::parse(&changed) {
                     Err(error) => error.line,
-                    Ok(parsed) => compare(&parsed, &expected()).first().unwrap_or_else(|| panic!("byte {at} bit {bit}")).line,
+                    Ok(parsed) => {
+                        compare(&parsed, &expected()).first().unwrap_or_else(|| panic!("byte {at} bit {bit}")).line
+                    }
                 };
                 // A changed place or length makes the sums above wrong first, and a broken line end joins two lines.
                 told_elsewhere += usize::from(told != line);
@@ -210,8 +226,14 @@ mod tests {
             "line 19: fn0 q1 #2: side field, input frame port0/9, hash: expected 09000000, got 00000007"
         );
         assert!(found(&|got| queue(got, 0)[0].digest = digest(b"x")).starts_with("line 7: fn0 q0 #0: corrupt, "));
-        assert!(found(&|got| queue(got, 0)[1].len_bytes = 1).contains("wrong length, input frame port0/4, len: expected 64, got 1"));
-        assert!(found(&|got| drop(queue(got, 2).remove(4))).contains("line 31: fn0 q2 #4: lost, input frame port0/18, frame: "));
+        assert!(
+            found(&|got| queue(got, 0)[1].len_bytes = 1)
+                .contains("wrong length, input frame port0/4, len: expected 64, got 1")
+        );
+        assert!(
+            found(&|got| drop(queue(got, 2).remove(4)))
+                .contains("line 31: fn0 q2 #4: lost, input frame port0/18, frame: ")
+        );
         assert!(found(&|got| queue(got, 2).swap(4, 5)).contains("reordered"));
         assert!(
             found(&|got| {

@@ -152,7 +152,9 @@ fn first_difference(text: &str, right: &str) -> Option<(usize, String, String)> 
         match (a.next(), b.next()) {
             (None, None) => break,
             (found, wanted) if found == wanted => {}
-            (found, wanted) => return Some((line, found.unwrap_or_default().to_owned(), wanted.unwrap_or_default().to_owned())),
+            (found, wanted) => {
+                return Some((line, found.unwrap_or_default().to_owned(), wanted.unwrap_or_default().to_owned()));
+            }
         }
     }
     None

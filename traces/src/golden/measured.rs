@@ -71,7 +71,8 @@ fn parse_row(names: &[&str], values: &[&str]) -> Result<Row, String> {
     if key.len() != 80 || !key.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err("`key_hex` is not 80 hexadecimal digits".to_owned());
     }
-    let (len_bytes, head) = (number("len")? as usize, bytes_of_hex(text("frame_hex")?).ok_or("`frame_hex` is not hexadecimal")?);
+    let (len_bytes, head) =
+        (number("len")? as usize, bytes_of_hex(text("frame_hex")?).ok_or("`frame_hex` is not hexadecimal")?);
     if len_bytes > usize::from(u16::MAX) || head.len() != len_bytes.min(HEAD_LEN) {
         return Err(format!("`frame_hex` has {} bytes, of a frame of {len_bytes}", head.len()));
     }
@@ -133,7 +134,8 @@ impl Row {
 /// measurement put idle cycles there.
 #[must_use]
 pub fn is_free_of_neighbours(before: Option<&Row>, row: &Row, after: Option<&Row>) -> bool {
-    let touching = |first: &Row, second: &Row| second.gap_cycles == 0 && !second.reset_before && first.key == second.key;
+    let touching =
+        |first: &Row, second: &Row| second.gap_cycles == 0 && !second.reset_before && first.key == second.key;
     let next = after.filter(|after| touching(row, after));
     let nibble = match (row.beats(), next.map(Row::beats)) {
         (1, Some(1)) => row.nibble(),
@@ -176,7 +178,13 @@ const PLANS: [Plan; 5] = [
     Plan { name: "measured-2", key_rank: 1, queues: 16, entry: |index| (index % 16) as u32, table: Table::Equal },
     Plan { name: "measured-3", key_rank: 2, queues: 3, entry: |index| (index % 3) as u32, table: Table::Equal },
     // A table without order: index by 37, which visits all 128 entries.
-    Plan { name: "measured-4", key_rank: 3, queues: 64, entry: |index| (index * 37 % 128 / 2) as u32, table: Table::List },
+    Plan {
+        name: "measured-4",
+        key_rank: 3,
+        queues: 64,
+        entry: |index| (index * 37 % 128 / 2) as u32,
+        table: Table::List,
+    },
     // Every index its own queue.
     Plan { name: "measured-5", key_rank: 4, queues: 128, entry: |index| 127 - index as u32, table: Table::List },
 ];
@@ -215,10 +223,18 @@ fn make(plan: &Plan, rows: &[Row], key: &str) -> (Made, Expected) {
         };
         expected.push(Point::Function(0), Slot::Queue((plan.entry)((row.hash & 127) as usize)), entry);
     }
-    let input = Input { port: 0, file: "input.pcap".to_owned(), frames: frames.len() as u64, digest: digest(&bytes).to_string() };
+    let input = Input {
+        port: 0,
+        file: "input.pcap".to_owned(),
+        frames: frames.len() as u64,
+        digest: digest(&bytes).to_string(),
+    };
     let list = || (0..128).map(|index| (plan.entry)(index).to_string()).collect::<Vec<_>>().join(",");
     let case = Case {
-        about: format!("{} frames whose hash was measured on upstream's RTL under one key; queue = table[hash & 127].", frames.len()),
+        about: format!(
+            "{} frames whose hash was measured on upstream's RTL under one key; queue = table[hash & 127].",
+            frames.len()
+        ),
         origin: Origin::UpstreamMeasured,
         shape: format!("1x1,queues={}", plan.queues),
         rss_key: Some(format!("0x{key}")),

@@ -176,7 +176,9 @@ pub enum Fault {
         known: &'static str,
     },
     /// The file ends within a header, a packet or a block.
-    #[error("the file is cut: {what} at byte {start} needs {wanted} bytes and {got} are there. Copy the capture again, or go on with the whole packets")]
+    #[error(
+        "the file is cut: {what} at byte {start} needs {wanted} bytes and {got} are there. Copy the capture again, or go on with the whole packets"
+    )]
     Cut {
         /// What was being read.
         what: &'static str,
@@ -188,7 +190,9 @@ pub enum Fault {
         got: u64,
     },
     /// pcapng: a block length that cannot be, after which the next block cannot be found.
-    #[error("block of type {block_type:#010x} at byte {start} says it is {length} bytes long: {why}. Nothing behind it can be found; repair the file with `pcapfix` or capture again")]
+    #[error(
+        "block of type {block_type:#010x} at byte {start} says it is {length} bytes long: {why}. Nothing behind it can be found; repair the file with `pcapfix` or capture again"
+    )]
     BlockLength {
         /// Block type.
         block_type: u32,
@@ -200,7 +204,9 @@ pub enum Fault {
         why: &'static str,
     },
     /// pcapng: more interfaces than anybody has.
-    #[error("interface description at byte {start} is over the limit of {limit} interfaces; split the file with `editcap`")]
+    #[error(
+        "interface description at byte {start} is over the limit of {limit} interfaces; split the file with `editcap`"
+    )]
     Interfaces {
         /// Where its block begins.
         start: u64,

@@ -5,22 +5,22 @@
 //! the reader panic, stand still, or allocate by what a length field merely claims.
 //!
 //! # Why the formats are read by our own code
-//! `pcap-file` 2.0 and `pcap-parser` 0.17 were measured on the 28 captures that the project's tests use and on changed
-//! copies of them (`tests/witnesses.rs` repeats it and fails if this account grows stale):
+//! `pcap-file` 2.0 and `pcap-parser` 0.17 were measured on the 28 captures of the developers' set and on changed copies
+//! (`tests/witnesses.rs` repeats it, and fails when this account grows stale):
 //!
-//! - `pcap-file` refuses a packet whose original length is over the file's snap length
-//!   (`td_stp-heapoverflow-1.pcap`) and one whose captured length is (snap length patched to 64, or 0), and every packet
-//!   of a file whose sub-second field is past a second (`td_timestamp_invalid_micro.pcap`, whose packets are good). After
-//!   such a refusal, and at the cut in `qa_cut_mid_packet.pcap`, `sv_backwards_cut.pcap`, it returns the same error for
-//!   ever: a loop "until the end" never ends. A link-type word with upper bits (`td_stp-heapoverflow-1.pcap`) becomes an
-//!   unknown link type. Times of pcapng packets ignore `if_tsoffset`.
-//! - `pcap-parser` reads all of these but leaves to its caller what the errors are about: a cut file is an `Incomplete`
-//!   that comes again for ever, the buffer must be grown by hand when a block is larger, times are raw ticks, the link type of
-//!   each packet has to be looked up, FCS bits are gone for pcap, and no error has a byte offset.
+//! - `pcap-file` loses every packet of `td_stp-heapoverflow-1.pcap` (original length over the snap length) and of any
+//!   file whose snap length is patched to 64 or 0, and two of three in `td_timestamp_invalid_micro.pcap` (sub-second part
+//!   past a second; the packets are good). There, and at the end of every cut file (`qa_cut_mid_packet.pcap`,
+//!   `sv_backwards_cut.pcap`, a cut pcapng), it returns errors without end: a loop "until the end" never ends. Times of
+//!   pcapng packets are wrong in all three files that hold some, since it takes ticks for nanoseconds whatever
+//!   `if_tsresol` says (`qa_two_if.pcapng`, `td_dhcp-option-108.pcapng`, `td_time_2107.pcapng`).
+//! - `pcap-parser` gives up on a packet larger than its buffer, which its caller must grow (`td_ipv6_jumbogram_1.pcap`
+//!   with 64 KiB), cuts seconds to 32 bits (`td_time_2107.pcapng`), and takes an impossible sub-second part as it stands
+//!   (`td_timestamp_invalid_micro.pcap`).
 //!
-//! Neither tells where a file is cut or counts what it leaves out, and neither unpacks gzip. So framing, errors and times
-//! are ours for every file, and both crates are kept as witnesses: wherever one of them reads a capture, ours reads the
-//! same bytes and times.
+//! On the other files they agree with us, byte for byte and to the nanosecond. But neither says at which byte a file is
+//! cut, counts what it leaves out, keeps a declared FCS apart or unpacks gzip; so every file is read by our own code, and
+//! both crates stay as witnesses in the tests.
 
 mod bytes;
 mod error;
@@ -81,7 +81,10 @@ pub enum Event {
 enum Step {
     Packet(Packet),
     /// Refused; `skip` bytes of it have still to be passed over.
-    Refused { why: Refusal, skip: u64 },
+    Refused {
+        why: Refusal,
+        skip: u64,
+    },
     End,
 }
 
@@ -159,7 +162,18 @@ impl Reader {
             }
             interface = Interface { link_type, snap_len, fcs_len, ..interface };
         }
-        Self { name, source, format, policy, tally, interface: [interface], interfaces_told: 0, next_index: 0, skip: 0, ended: false }
+        Self {
+            name,
+            source,
+            format,
+            policy,
+            tally,
+            interface: [interface],
+            interfaces_told: 0,
+            next_index: 0,
+            skip: 0,
+            ended: false,
+        }
     }
 
     /// The name given, for messages.
@@ -357,9 +371,13 @@ fn open_format(source: &mut Source) -> Result<Format, Fault> {
 /// What the first bytes of a file that we don't read may be.
 fn hint(first: [u8; 4]) -> &'static str {
     match first {
-        [0xa1, 0xb2, 0xcd, 0x34] | [0x34, 0xcd, 0xb2, 0xa1] => " (a pcap variant with longer packet headers; convert it: `editcap -F nsecpcap IN OUT`)",
+        [0xa1, 0xb2, 0xcd, 0x34] | [0x34, 0xcd, 0xb2, 0xa1] => {
+            " (a pcap variant with longer packet headers; convert it: `editcap -F nsecpcap IN OUT`)"
+        }
         [b's', b'n', b'o', b'o'] => " (looks like a snoop file; convert it: `editcap -F pcapng IN OUT`)",
-        [b'X', b'C', b'P', 0] | [b'G', b'M', b'B', b'U'] => " (looks like a Sniffer or Network Monitor file; convert it: `editcap -F pcapng IN OUT`)",
+        [b'X', b'C', b'P', 0] | [b'G', b'M', b'B', b'U'] => {
+            " (looks like a Sniffer or Network Monitor file; convert it: `editcap -F pcapng IN OUT`)"
+        }
         [0x28, 0xb5, 0x2f, 0xfd] => " (zstd; unpack it first: `zstd -d`)",
         [0x04, 0x22, 0x4d, 0x18] => " (lz4; unpack it first: `lz4 -d`)",
         [0xfd, b'7', b'z', b'X'] => " (xz; unpack it first: `xz -d`)",

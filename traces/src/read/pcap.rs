@@ -54,7 +54,14 @@ impl State {
         }
         let network = order.u32_at(&header, 20);
         let fcs_len = if network & FCS_PRESENT == 0 { 0 } else { 2 * (network >> 28) as u8 };
-        Ok(Self { order, tick_ns, minor, snap_len: order.u32_at(&header, 16), link_type: LinkType(network as u16), fcs_len })
+        Ok(Self {
+            order,
+            tick_ns,
+            minor,
+            snap_len: order.u32_at(&header, 16),
+            link_type: LinkType(network as u16),
+            fcs_len,
+        })
     }
 
     pub(super) fn snap_len(&self) -> u32 {
@@ -83,11 +90,23 @@ impl State {
         let got = source.fill_vec(&mut frame.data, u64::from(captured))?;
         if got < u64::from(captured) {
             let what = "the packet";
-            return Err(Fault::Cut { what, start, wanted: RECORD_LEN as u64 + u64::from(captured), got: RECORD_LEN as u64 + got });
+            return Err(Fault::Cut {
+                what,
+                start,
+                wanted: RECORD_LEN as u64 + u64::from(captured),
+                got: RECORD_LEN as u64 + got,
+            });
         }
         let over_snap = self.snap_len != 0 && captured > self.snap_len;
         let note = over_snap.then_some(Note::OverSnapLen);
-        Ok(Step::Packet(Packet { captured, original, link_type: self.link_type, fcs_len: self.fcs_len, timed: true, note }))
+        Ok(Step::Packet(Packet {
+            captured,
+            original,
+            link_type: self.link_type,
+            fcs_len: self.fcs_len,
+            timed: true,
+            note,
+        }))
     }
 
     /// (captured, original). Files before version 2.4 were written with the two swapped, some or all of them.

@@ -115,7 +115,9 @@ impl State {
             let Some((block_type, start)) = self.next_block(source)? else { return Ok(Step::End) };
             frame.offset = start;
             match block_type {
-                block::INTERFACE if self.interfaces.len() >= MAX_INTERFACES => return Err(Fault::Interfaces { start, limit: MAX_INTERFACES }),
+                block::INTERFACE if self.interfaces.len() >= MAX_INTERFACES => {
+                    return Err(Fault::Interfaces { start, limit: MAX_INTERFACES });
+                }
                 block::INTERFACE => self.interface(),
                 block::ENHANCED_PACKET => return Ok(self.enhanced_packet(policy, frame)),
                 block::OBSOLETE_PACKET => return Ok(self.obsolete_packet(policy, frame)),
@@ -157,7 +159,8 @@ impl State {
         let (block_type, length) = (self.order.u32_at(&head, 0), self.order.u32_at(&head, 4));
         check_length(block_type, length, start)?;
         let body_len = u64::from(length) - taken - 4;
-        let known = is_section || matches!(block_type, block::INTERFACE..=block::SIMPLE_PACKET | block::ENHANCED_PACKET);
+        let known =
+            is_section || matches!(block_type, block::INTERFACE..=block::SIMPLE_PACKET | block::ENHANCED_PACKET);
         let got = if known { source.fill_vec(&mut self.body, body_len)? } else { source.skip(body_len)? };
         let mut trailer = [0; 4];
         let got = taken + got + if got == body_len { source.fill(&mut trailer)? as u64 } else { 0 };
@@ -264,7 +267,15 @@ impl State {
         self.packet(policy, frame, 0, None, (captured, original), HEAD)
     }
 
-    fn packet(&mut self, policy: &Policy, frame: &mut Frame, id: u32, ticks: Option<u64>, (captured, original): (u32, u32), head: usize) -> Step {
+    fn packet(
+        &mut self,
+        policy: &Policy,
+        frame: &mut Frame,
+        id: u32,
+        ticks: Option<u64>,
+        (captured, original): (u32, u32),
+        head: usize,
+    ) -> Step {
         let known = self.clocks.len() as u32;
         let Some(clock) = self.clocks.get(id as usize) else {
             return refused(Refusal::UnknownInterface { interface: id, known });
@@ -296,7 +307,14 @@ impl State {
         self.damaged_options |= !whole;
         let over_snap = interface.snap_len != 0 && captured > interface.snap_len;
         let note = over_snap.then_some(Note::OverSnapLen);
-        Step::Packet(Packet { captured, original, link_type: interface.link_type, fcs_len, timed: ticks.is_some(), note })
+        Step::Packet(Packet {
+            captured,
+            original,
+            link_type: interface.link_type,
+            fcs_len,
+            timed: ticks.is_some(),
+            note,
+        })
     }
 }
 
@@ -310,7 +328,8 @@ fn damaged(what: &'static str) -> Step {
 
 fn check_length(block_type: u32, length: u32, start: u64) -> Result<(), Fault> {
     let least = if block_type == block::SECTION_HEADER { FRAMING_LEN + 4 } else { FRAMING_LEN };
-    let known = matches!(block_type, block::SECTION_HEADER | block::INTERFACE..=block::SIMPLE_PACKET | block::ENHANCED_PACKET);
+    let known =
+        matches!(block_type, block::SECTION_HEADER | block::INTERFACE..=block::SIMPLE_PACKET | block::ENHANCED_PACKET);
     let why = if length < least {
         "less than a block's own framing"
     } else if !length.is_multiple_of(4) {
@@ -340,9 +359,13 @@ fn for_each_option(order: Order, mut rest: &[u8], mut each: impl FnMut(u16, &[u8
 fn read_packet_options(order: Order, options: &[u8], meta: &mut Meta) -> bool {
     for_each_option(order, options, |code, value| match (code, value) {
         // Of several comments the first that our writer could have made wins.
-        (option::COMMENT, text) if meta.comment.is_none() => meta.comment = Some(String::from_utf8_lossy(text).into_owned()),
+        (option::COMMENT, text) if meta.comment.is_none() => {
+            meta.comment = Some(String::from_utf8_lossy(text).into_owned())
+        }
         (option::EPB_FLAGS, flags) => meta.flags = order.u32_of(flags).unwrap_or(0),
-        (option::EPB_HASH, [algorithm, hash @ ..]) => meta.hash = Some(Hash { algorithm: *algorithm, value: hash.to_vec() }),
+        (option::EPB_HASH, [algorithm, hash @ ..]) => {
+            meta.hash = Some(Hash { algorithm: *algorithm, value: hash.to_vec() })
+        }
         (option::EPB_DROP_COUNT, count) => meta.drop_count = order.u64_of(count),
         (option::EPB_PACKET_ID, id) => meta.packet_id = order.u64_of(id),
         (option::EPB_QUEUE, queue) => meta.queue = order.u32_of(queue),

@@ -26,8 +26,11 @@ impl Source {
         raw.as_mut().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head).map_err(Fault::Io)?;
         let packed = head == GZIP_MAGIC;
         let whole = Cursor::new(head).chain(raw);
-        let inner: Box<dyn Read + Send> =
-            if packed { Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, whole))) } else { Box::new(whole) };
+        let inner: Box<dyn Read + Send> = if packed {
+            Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, whole)))
+        } else {
+            Box::new(whole)
+        };
         Ok(Self { inner: BufReader::with_capacity(BUFFER_BYTES, inner), offset: 0, packed, cut: false })
     }
 

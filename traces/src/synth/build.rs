@@ -1,7 +1,9 @@
 //! One frame of a kind, with an exact length.
 
-use super::frame::{Ethernet, Ipv4, Ipv6, Network, arp_request, ethertype, gre, icmp_echo, icmpv6_echo, proto, tcp, udp};
 use super::Rng;
+use super::frame::{
+    Ethernet, Ipv4, Ipv6, Network, arp_request, ethertype, gre, icmp_echo, icmpv6_echo, proto, tcp, udp,
+};
 
 /// What a frame carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +83,12 @@ fn payload(kind: Kind, ethernet: &Ethernet, room: usize, rng: &mut Rng) -> (u16,
         Kind::FragmentFirst4 => (ethertype::IPV4, fragment_first4(room, rng)),
         Kind::FragmentLater4 => {
             let offset = rng.between(1, 1_000) as u16;
-            let network = Ipv4 { dont_fragment: false, fragment_offset: offset, more_fragments: rng.one_in(2), ..Ipv4::random(rng, proto::UDP) };
+            let network = Ipv4 {
+                dont_fragment: false,
+                fragment_offset: offset,
+                more_fragments: rng.one_in(2),
+                ..Ipv4::random(rng, proto::UDP)
+            };
             (ethertype::IPV4, noise4(network, room, 8, rng))
         }
         Kind::Udp6 => (ethertype::IPV6, udp6(&Ipv6::random(rng, proto::UDP), room, rng)),
@@ -94,7 +101,10 @@ fn payload(kind: Kind, ethernet: &Ethernet, room: usize, rng: &mut Rng) -> (u16,
         Kind::Fragment6 => (ethertype::IPV6, fragment6(room, rng)),
         Kind::Arp => {
             let ends = rng.bytes(8);
-            (ethertype::ARP, arp_request(ethernet, [ends[0], ends[1], ends[2], ends[3]], [ends[4], ends[5], ends[6], ends[7]]))
+            (
+                ethertype::ARP,
+                arp_request(ethernet, [ends[0], ends[1], ends[2], ends[3]], [ends[4], ends[5], ends[6], ends[7]]),
+            )
         }
         Kind::Lldp => (ethertype::LLDP, rng.bytes(room.max(46))),
         Kind::Mpls => {
@@ -209,7 +219,8 @@ fn fragment_first4(room: usize, rng: &mut Rng) -> Vec<u8> {
 }
 
 fn fragment6(room: usize, rng: &mut Rng) -> Vec<u8> {
-    let network = Ipv6::random(rng, proto::UDP).with_fragment(rng.below(1_000) as u16, rng.one_in(2), rng.next_u64() as u32);
+    let network =
+        Ipv6::random(rng, proto::UDP).with_fragment(rng.below(1_000) as u16, rng.one_in(2), rng.next_u64() as u32);
     let len = room.saturating_sub(network.header_len()).max(8);
     network.packet(&rng.bytes(len))
 }
@@ -262,7 +273,16 @@ mod tests {
         use etherparse::{NetSlice, SlicedPacket, TransportSlice};
         let mut rng = Rng::new(4);
         let mut checked = 0;
-        for kind in [Kind::Udp4, Kind::Tcp4, Kind::Icmp4, Kind::Options4 { ihl: 15 }, Kind::Udp6, Kind::Tcp6, Kind::Icmp6, Kind::Extensions6] {
+        for kind in [
+            Kind::Udp4,
+            Kind::Tcp4,
+            Kind::Icmp4,
+            Kind::Options4 { ihl: 15 },
+            Kind::Udp6,
+            Kind::Tcp6,
+            Kind::Icmp6,
+            Kind::Extensions6,
+        ] {
             for _ in 0..200 {
                 let len = rng.between(60, 1_514) as usize;
                 let frame = frame(kind, &Ethernet::random(&mut rng), len, &mut rng);
@@ -272,13 +292,21 @@ mod tests {
                         let header = net.header().to_header();
                         assert_eq!(header.calc_header_checksum(), header.header_checksum);
                         check(&transport, |bytes| {
-                            [&header.source[..], &header.destination, &[0, header.protocol.0], &(bytes as u16).to_be_bytes()].concat()
+                            [
+                                &header.source[..],
+                                &header.destination,
+                                &[0, header.protocol.0],
+                                &(bytes as u16).to_be_bytes(),
+                            ]
+                            .concat()
                         });
                     }
                     (NetSlice::Ipv6(net), transport) => {
                         let (src, dst) = (net.header().source(), net.header().destination());
                         let next = net.payload().ip_number.0;
-                        check(&transport, |bytes| [&src[..], &dst, &(bytes as u32).to_be_bytes(), &[0, 0, 0, next]].concat());
+                        check(&transport, |bytes| {
+                            [&src[..], &dst, &(bytes as u32).to_be_bytes(), &[0, 0, 0, next]].concat()
+                        });
                     }
                     _ => panic!("{kind:?} is not IP"),
                 }

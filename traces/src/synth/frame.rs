@@ -301,7 +301,13 @@ pub fn udp(network: &impl Network, src_port: u16, dst_port: u16, payload: &[u8])
 
 /// A TCP segment with ACK and PSH set; `options` padded to a multiple of 4.
 #[must_use]
-pub fn tcp(network: &impl Network, (src_port, dst_port): (u16, u16), seq: u32, options: &[u8], payload: &[u8]) -> Vec<u8> {
+pub fn tcp(
+    network: &impl Network,
+    (src_port, dst_port): (u16, u16),
+    seq: u32,
+    options: &[u8],
+    payload: &[u8],
+) -> Vec<u8> {
     let header_len = 20 + options.len().min(40).next_multiple_of(4);
     let mut packet = vec![0; header_len];
     packet[0..2].copy_from_slice(&src_port.to_be_bytes());

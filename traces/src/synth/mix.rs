@@ -149,7 +149,11 @@ pub fn fragments(rng: &mut Rng) -> Frames {
             .iter()
             .enumerate()
             .map(|(at, bytes)| {
-                let fragment = Ipv4 { fragment_offset: (at * piece / 8) as u16, more_fragments: at + 1 < pieces.len(), ..network.clone() };
+                let fragment = Ipv4 {
+                    fragment_offset: (at * piece / 8) as u16,
+                    more_fragments: at + 1 < pieces.len(),
+                    ..network.clone()
+                };
                 ethernet.frame(ethertype::IPV4, &fragment.packet(bytes))
             })
             .collect();
@@ -186,7 +190,8 @@ pub fn ipv6(count: usize, rng: &mut Rng) -> Frames {
         .map(|_| {
             let kind = *rng.pick(&KINDS);
             let ethernet = Ethernet::random(rng);
-            let ethernet = if rng.one_in(4) { ethernet.tagged(ethertype::VLAN, rng.next_u64() as u16) } else { ethernet };
+            let ethernet =
+                if rng.one_in(4) { ethernet.tagged(ethertype::VLAN, rng.next_u64() as u16) } else { ethernet };
             let len = len(1_514, rng);
             frame(kind, &ethernet, len, rng)
         })

@@ -10,6 +10,7 @@ mod rng;
 
 pub use build::{Kind, frame, shortest_len};
 pub use frame::{
-    Ethernet, Ipv4, Ipv6, MIN_FRAME_LEN, Network, arp_request, checksum, ethertype, gre, icmp_echo, icmpv6_echo, proto, tcp, udp,
+    Ethernet, Ipv4, Ipv6, MIN_FRAME_LEN, Network, arp_request, checksum, ethertype, gre, icmp_echo, icmpv6_echo, proto,
+    tcp, udp,
 };
 pub use rng::Rng;

@@ -23,7 +23,9 @@ impl Rng {
     #[must_use]
     pub fn named(seed: u64, purpose: &str) -> Self {
         // FNV-1a, 64 bits.
-        let hash = purpose.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let hash = purpose
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut rng = Self::new(seed ^ hash);
         Self::new(rng.next_u64())
     }

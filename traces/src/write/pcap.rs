@@ -44,8 +44,9 @@ impl<W: Write> Pcap<W> {
     /// # Errors
     /// `out` can't be written, or the time is past 2106 (the format has 32 bits of seconds).
     pub fn write(&mut self, time_ns: u64, frame: &[u8]) -> io::Result<()> {
-        let seconds = u32::try_from(time_ns / 1_000_000_000)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "time past 2106: pcap cannot hold it, write pcapng"))?;
+        let seconds = u32::try_from(time_ns / 1_000_000_000).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, "time past 2106: pcap cannot hold it, write pcapng")
+        })?;
         let nanoseconds = (time_ns % 1_000_000_000) as u32;
         let ticks = match self.resolution {
             Resolution::Microseconds => nanoseconds / 1_000,

@@ -68,7 +68,18 @@ impl<'a> Packet<'a> {
     #[must_use]
     pub fn new(point: Point, time_ns: u64, data: &'a [u8]) -> Self {
         let comment = CommentFields::default();
-        Self { point, time_ns, data, direction: None, errors: 0, packet_id: None, queue: None, xdp: None, toeplitz: None, comment }
+        Self {
+            point,
+            time_ns,
+            data,
+            direction: None,
+            errors: 0,
+            packet_id: None,
+            queue: None,
+            xdp: None,
+            toeplitz: None,
+            comment,
+        }
     }
 }
 
@@ -314,7 +325,8 @@ mod tests {
 
     #[test]
     fn comments_say_what_is_known_and_are_read_back() {
-        let comment = CommentFields { hash: Some(0x8a4_cc88), func: Some(1), cycle: Some(90_412), drop: Some("rx_overflow") };
+        let comment =
+            CommentFields { hash: Some(0x8a4_cc88), func: Some(1), cycle: Some(90_412), drop: Some("rx_overflow") };
         assert_eq!(comment.to_string(), "hash=08a4cc88 fn=1 cycle=90412 drop=rx_overflow");
         assert_eq!(CommentFields::parse(&comment.to_string()), comment);
         assert_eq!(CommentFields { cycle: Some(3), ..CommentFields::default() }.to_string(), "cycle=3");

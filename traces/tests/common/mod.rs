@@ -132,6 +132,7 @@ pub fn interface(big: bool, link_type: u16, snap_len: u32, options: &[(u16, Vec<
 /// An enhanced packet.
 pub fn enhanced(big: bool, interface: u32, ticks: u64, data: &[u8], options: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let len = data.len() as u32;
-    let block = Block::new(big).u32(interface).u32((ticks >> 32) as u32).u32(ticks as u32).u32(len).u32(len).bytes(data);
+    let block =
+        Block::new(big).u32(interface).u32((ticks >> 32) as u32).u32(ticks as u32).u32(len).u32(len).bytes(data);
     options.iter().fold(block, |block, (code, value)| block.option(*code, value)).build(6)
 }
