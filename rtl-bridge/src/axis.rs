@@ -61,10 +61,12 @@ impl Source {
     ///
     /// # Errors
     /// [`PortError`].
-    pub fn bind(simulation: &Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Source, PortError> {
+    pub fn bind(simulation: &mut Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Source, PortError> {
         let name = |signal: &str| format!("{prefix}{signal}");
+        let tvalid = simulation.input_of(&name("tvalid"), index, count)?;
+        simulation.set(tvalid, false);
         Ok(Source {
-            tvalid: simulation.input_of(&name("tvalid"), index, count)?,
+            tvalid,
             tready: optional(simulation.output_of(&name("tready"), index, count))?,
             tlast: simulation.input_of(&name("tlast"), index, count)?,
             tdata: simulation.wide_input(&name("tdata"), index, count)?,
@@ -98,6 +100,12 @@ impl Source {
         self.offset = 0;
         self.err_frame = err;
         std::mem::replace(&mut self.frame, frame)
+    }
+
+    /// A beat is on the pins and was not taken yet.
+    #[inline]
+    pub fn is_presented(&self) -> bool {
+        self.presented
     }
 
     /// The frame under way, or the last one.

@@ -209,3 +209,15 @@ fn settling_shows_what_an_input_does_within_the_cycle() {
     assert_eq!(probe.read::<u32>("inverted_o"), 0xf0f0_f0f0);
     probe.clocks.commit(&mut probe.simulation, edge).expect("runs");
 }
+
+#[test]
+fn skipped_time_keeps_every_phase() {
+    let mut probe = Probe::start(&Options::default());
+    let before = probe.clocks.peek();
+    assert!(!probe.clocks.skip(4000), "no whole number of 102400/33 ps");
+    assert_eq!(probe.clocks.peek(), before);
+    assert!(probe.clocks.skip(512_000 * 3));
+    assert_eq!(probe.clocks.peek().time_ps, before.time_ps + 512_000 * 3);
+    assert_eq!(probe.clocks.peek().rising, before.rising);
+    probe.run(10).expect("goes on");
+}

@@ -1,0 +1,990 @@
+//! The shell in RTL, as the QDMA and the wire see it: beats on one side, whole frames on the other.
+//!
+//! [`ShellRtl`] runs a Verilated shell with upstream's simulation-mode ports (shell.md section 4) and joins it to any
+//! [`QdmaStream`]. It holds the stall patterns, so that neither a model nor a QDMA ever pays for beats, and a user's own
+//! shell fits where ours does. All outputs of such a shell are registered: outputs are read and inputs set before an
+//! edge, and one evaluation an edge is enough.
+//!
+//! Order before an edge of `axis_aclk`: monitors, C2H, completions, H2C. Before an edge of `cmac_clk`: monitors, wire
+//! in, wire out. Before an edge of `axil_aclk`: the register access under way.
+
+use std::collections::VecDeque;
+use std::str::FromStr;
+
+use models::observation::{Fate, Observation, Point};
+use models::stream::{C2hCompletion, C2hFrame, Offer, QdmaStream};
+use models::time::Time;
+use regs::{Bar, FuncId, PortId, Qid};
+use rtl_bridge::axil::{Master, Response};
+use rtl_bridge::axis::{ProtocolError, Sink, Source, Taken};
+use rtl_bridge::clock::{Clocks, Timing};
+use rtl_bridge::stall::{Profile, Stall};
+use rtl_bridge::tops::Library;
+use rtl_bridge::verilated::{Input, Options, Output, PortError, Simulation, SimulationError, Stopped, WideOutput, Window};
+
+use super::{CardError, WireFrame};
+
+/// One beat.
+const BEAT_LEN_BYTES: usize = 64;
+/// All clocks meet again after this time: 128, 64 and 165 cycles.
+const COMMON_PERIOD_PS: u64 = 512_000;
+/// As long as this, in `axis_aclk` cycles, may a frame be between two points of the shell that the pins show; a module's
+/// reset takes 202. After that much silence nothing moves inside.
+const QUIET_CYCLES: u64 = 1_000;
+/// From the end of a frame in the receive buffer to `rx_room_beats` without its beats, in `cmac_clk` cycles, rounded up.
+const ROOM_LAG_CYCLES: usize = 4;
+/// Reset in `axil_aclk` cycles: long enough for the slowest crossing, then for all modules to come out (105).
+const RESET_CYCLES: u64 = 16;
+const RESET_DONE_CYCLES: u64 = 130;
+
+/// Numbers of the clocks.
+const AXIL: usize = 0;
+const AXIS: usize = 1;
+const CMAC: usize = 2;
+
+/// How a shell in RTL is run.
+#[derive(Clone, Debug)]
+pub struct RtlConfig {
+    /// PCIe functions of the top.
+    pub functions: u8,
+    /// Ethernet ports of the top.
+    pub ports: u8,
+    /// `cfg_min_pkt_len`, bytes with FCS.
+    pub min_pkt_len: u16,
+    /// `cfg_max_pkt_len`, bytes with FCS.
+    pub max_pkt_len: u16,
+    /// Initial state and stall patterns.
+    pub seed: u64,
+    /// On every stream and on register answers.
+    pub stalls: Profile,
+    /// Time of the first edge of `axil_aclk`, `axis_aclk`, and each port's `cmac_clk`, in ps.
+    pub phases_ps: [u64; 4],
+    /// Plusargs for the RTL.
+    pub plusargs: Vec<String>,
+    /// Recorded window.
+    pub waves: Option<Window>,
+    /// Cycles of `axis_aclk` without progress, while progress is owed, that make a [`CardError::Hang`].
+    pub hang_cycles: u64,
+    /// Something to break, so that the scoreboard's alarm can be tried.
+    pub tap: Option<FrameTap>,
+}
+
+impl Default for RtlConfig {
+    fn default() -> RtlConfig {
+        RtlConfig {
+            functions: 1,
+            ports: 1,
+            min_pkt_len: 64,
+            max_pkt_len: 1518,
+            seed: 0,
+            stalls: Profile::None,
+            phases_ps: [0; 4],
+            plusargs: Vec::new(),
+            waves: None,
+            hang_cycles: 100_000,
+            tap: None,
+        }
+    }
+}
+
+/// One fault in the C2H stream, between the RTL's pins and the QDMA.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameTap {
+    /// Which frame of the C2H stream, counted from 0.
+    pub frame: u64,
+    /// What happens to it.
+    pub kind: TapKind,
+}
+
+/// A tap that could not be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no tap: flip:FRAME[:BIT], drop:FRAME, duplicate:FRAME, misroute:FRAME:QUEUE (frames count from 0)")]
+pub struct ParseTapError(String);
+
+impl FromStr for FrameTap {
+    type Err = ParseTapError;
+
+    fn from_str(text: &str) -> Result<FrameTap, ParseTapError> {
+        let refused = || ParseTapError(text.to_string());
+        let number = |part: &str| part.parse::<u64>().map_err(|_| refused());
+        let parts: Vec<&str> = text.split(':').collect();
+        let kind = match parts[..] {
+            ["flip", _] => TapKind::FlipBit(0),
+            ["flip", _, bit] => TapKind::FlipBit(u32::try_from(number(bit)?).map_err(|_| refused())?),
+            ["drop", _] => TapKind::Drop,
+            ["duplicate", _] => TapKind::Duplicate,
+            ["misroute", _, qid] => TapKind::Misroute(Qid(u16::try_from(number(qid)?).map_err(|_| refused())?)),
+            _ => return Err(refused()),
+        };
+        Ok(FrameTap { frame: number(parts[1])?, kind })
+    }
+}
+
+/// What a [`FrameTap`] does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TapKind {
+    /// Flip this bit of the frame (bit 0 of byte 0 first), modulo its length.
+    FlipBit(u32),
+    /// It never arrives, nor does its completion.
+    Drop,
+    /// It arrives twice.
+    Duplicate,
+    /// It arrives in this queue, its completion too.
+    Misroute(Qid),
+}
+
+/// A shell that could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The top lacks a port.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// Verilator or the waves file.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+}
+
+/// The shell, running.
+pub struct ShellRtl {
+    simulation: Simulation,
+    clocks: Clocks,
+    powerup_rstn: Input<bool>,
+    master: Master,
+    h2c: H2c,
+    c2h: C2h,
+    cpl: Cpl,
+    ports: Vec<Port>,
+    funcs: Vec<FuncMonitor>,
+    h2c_drop: Option<Output<bool>>,
+    response: Option<Response>,
+    gated: bool,
+    now: Time,
+    watch: Watch,
+    observations: VecDeque<Observation>,
+    spare: Vec<Vec<u8>>,
+    /// A port at which a frame came out since the last [`ShellRtl::take_new_out`].
+    new_out: Option<PortId>,
+}
+
+/// Frames on their way, and since when nothing was seen to move.
+struct Watch {
+    /// Frames that went in and whose end was not yet seen, as far as the monitors tell.
+    inside: u64,
+    /// `axis_aclk` cycles without a beat, a monitor's pulse or an offer.
+    quiet_cycles: u64,
+    /// `axis_aclk` cycles in which the RTL owed something and nothing moved.
+    stuck_cycles: u64,
+    hang_cycles: u64,
+}
+
+impl Watch {
+    #[inline]
+    fn moved(&mut self) {
+        self.quiet_cycles = 0;
+        self.stuck_cycles = 0;
+    }
+
+    fn entered(&mut self) {
+        self.inside += 1;
+        self.moved();
+    }
+
+    /// Saturating: a card that makes frames out of nothing is the scoreboard's business.
+    fn left(&mut self) {
+        self.inside = self.inside.saturating_sub(1);
+        self.moved();
+    }
+}
+
+/// One Ethernet port.
+struct Port {
+    id: PortId,
+    rx: Source,
+    tx: Sink,
+    room: Option<Output<u16>>,
+    rx_end: Option<EndMonitor>,
+    tx_end: Option<EndMonitor>,
+    queue: VecDeque<WireFrame>,
+    out: VecDeque<WireFrame>,
+    /// Most beats that the buffer was ever seen to have free.
+    capacity_beats: u32,
+    /// Beats of each frame that went in and whose end was not seen.
+    under_way: VecDeque<u32>,
+    under_way_beats: u32,
+    /// Beats whose frame has ended but that `rx_room_beats` may not show yet, by age.
+    settling: [u32; ROOM_LAG_CYCLES],
+}
+
+struct EndMonitor {
+    valid: Output<bool>,
+    reason: Output<u8>,
+}
+
+struct FuncMonitor {
+    valid: Output<bool>,
+    hash: Output<u32>,
+    entry: Output<u16>,
+    drop: Output<bool>,
+}
+
+/// Host to card.
+struct H2c {
+    source: Source,
+    qid: Input<u16>,
+    metadata: Input<u32>,
+    zero_byte: Input<bool>,
+}
+
+/// Card to host, data.
+struct C2h {
+    sink: Sink,
+    qid: Output<u16>,
+    len: Output<u16>,
+    /// The QDMA has agreed to the frame at hand.
+    granted: bool,
+    /// The QDMA holds the frame on offer.
+    held_by_qdma: bool,
+    at_hand: (Qid, u16),
+    frames: u64,
+    tap: Option<FrameTap>,
+    /// A second copy that waits for the QDMA.
+    copy: Option<C2hFrame>,
+}
+
+/// Card to host, completions. Each waits for its frame, which may be longer under way.
+struct Cpl {
+    tvalid: Output<bool>,
+    tready: Input<bool>,
+    tdata: WideOutput,
+    qid: Output<u16>,
+    stall: Stall,
+    ready: bool,
+    waiting: VecDeque<C2hCompletion>,
+    /// For each frame that arrived and whose completion did not go on yet: what to do with it.
+    due: VecDeque<CplAction>,
+    /// Completions that the tap added, less those that it removed.
+    renumber: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CplAction {
+    Pass,
+    Drop,
+    Twice,
+    To(Qid),
+}
+
+impl ShellRtl {
+    /// Start a shell; call [`ShellRtl::reset`] before anything else.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(library: &Library, config: &RtlConfig) -> Result<ShellRtl, StartError> {
+        let options = Options { plusargs: config.plusargs.clone(), seed: sub_seed(config.seed), waves: config.waves.clone() };
+        let mut simulation = library.start(&options)?;
+        let clocks = add_clocks(&mut simulation, config)?;
+        for (name, value) in [("cfg_min_pkt_len", config.min_pkt_len), ("cfg_max_pkt_len", config.max_pkt_len)] {
+            let pin = simulation.input::<u16>(name)?;
+            simulation.set(pin, value);
+        }
+        let stall = |name: &str| Stall::new(config.stalls, config.seed, name);
+        let ports = (0..config.ports).map(|port| Port::bind(&mut simulation, config, PortId(port))).collect::<Result<_, _>>()?;
+        let funcs = (0..config.functions).map(|func| FuncMonitor::bind(&simulation, func, config.functions));
+        let funcs = funcs.collect::<Result<Option<Vec<_>>, _>>()?.unwrap_or_default();
+        Ok(ShellRtl {
+            powerup_rstn: simulation.input("powerup_rstn")?,
+            master: Master::bind(&simulation, "s_axil_sim_", 0, 1, stall("axil"))?,
+            h2c: H2c::bind(&mut simulation, stall("h2c"))?,
+            c2h: C2h::bind(&mut simulation, stall("c2h"), config.tap)?,
+            cpl: Cpl::bind(&simulation, stall("cpl"))?,
+            h2c_drop: optional(simulation.output("mon_h2c_drop_valid"))?,
+            simulation,
+            clocks,
+            ports,
+            funcs,
+            response: None,
+            gated: true,
+            now: Time::ZERO,
+            watch: Watch { inside: 0, quiet_cycles: 0, stuck_cycles: 0, hang_cycles: config.hang_cycles },
+            observations: VecDeque::new(),
+            spare: Vec::new(),
+            new_out: None,
+        })
+    }
+
+    /// Power-up reset; ends when all modules are out of it. Frames inside are gone, those queued at the wire wait.
+    ///
+    /// # Errors
+    /// [`CardError::Rtl`].
+    pub fn reset(&mut self) -> Result<(), CardError> {
+        self.forget();
+        self.simulation.set(self.powerup_rstn, false);
+        self.run_clocks(RESET_CYCLES)?;
+        // Each clock domain has been in reset now; before that, assertions judge random contents.
+        self.simulation.assertions(true);
+        self.simulation.set(self.powerup_rstn, true);
+        self.run_clocks(RESET_DONE_CYCLES)?;
+        self.watch.moved();
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        let simulation = &mut self.simulation;
+        self.master.reset(simulation);
+        self.h2c.source.reset(simulation);
+        self.c2h.sink.reset();
+        self.c2h.granted = false;
+        self.c2h.copy = None;
+        self.cpl.waiting.clear();
+        self.cpl.due.clear();
+        self.response = None;
+        self.watch.inside = 0;
+        for port in &mut self.ports {
+            port.rx.reset(simulation);
+            port.tx.reset();
+            port.under_way.clear();
+            port.under_way_beats = 0;
+            port.settling = [0; ROOM_LAG_CYCLES];
+        }
+    }
+
+    fn run_clocks(&mut self, axil_cycles: u64) -> Result<(), CardError> {
+        let mut left = axil_cycles;
+        while left > 0 {
+            let edge = self.clocks.begin(&mut self.simulation).map_err(rtl_error)?;
+            left -= u64::from(edge.has(AXIL));
+            self.clocks.commit(&mut self.simulation, edge).map_err(rtl_error)?;
+            self.now = Time(edge.time_ps);
+        }
+        Ok(())
+    }
+
+    /// The time of the last edge, or what [`ShellRtl::pass`] made of it.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// When the next edge of any clock is, and whether it is one of `axis_aclk`.
+    #[inline]
+    pub fn next_edge(&self) -> (Time, bool) {
+        let edge = self.clocks.peek();
+        (Time(edge.time_ps), edge.has(AXIS))
+    }
+
+    /// No edge until `until`: the present is then, if that is later.
+    pub fn pass(&mut self, until: Time) {
+        self.now = self.now.max(until);
+    }
+
+    /// One edge: all handshakes that it takes, then the edge itself.
+    ///
+    /// # Errors
+    /// [`CardError::Rtl`], and [`CardError::Hang`] when the RTL owes something and nothing has moved for too long.
+    #[inline]
+    pub fn edge<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
+        let edge = self.clocks.begin(&mut self.simulation).map_err(rtl_error)?;
+        self.now = Time(edge.time_ps);
+        if edge.has(AXIS) {
+            self.before_axis(qdma)?;
+        }
+        for index in 0..self.ports.len() {
+            if edge.has(CMAC + index) {
+                self.before_cmac(index)?;
+            }
+        }
+        if edge.has(AXIL) && !self.master.is_idle() {
+            self.before_axil()?;
+        }
+        self.clocks.commit(&mut self.simulation, edge).map_err(rtl_error)
+    }
+
+    fn before_axil(&mut self) -> Result<(), CardError> {
+        if let Some(response) = self.master.step(&mut self.simulation) {
+            self.response = Some(response);
+            self.watch.moved();
+        } else if self.master.waited_cycles() > self.watch.hang_cycles / 2 {
+            // Traffic elsewhere does not excuse it.
+            self.master.reset(&mut self.simulation);
+            let what = "a register access was not answered".to_string();
+            return Err(CardError::Hang { cycles: self.watch.hang_cycles, at: self.now, what });
+        }
+        Ok(())
+    }
+
+    // ---- axis_aclk ----
+
+    #[inline]
+    fn before_axis<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
+        self.watch.quiet_cycles += 1;
+        self.watch.stuck_cycles += 1;
+        self.look_at_monitors();
+        self.step_c2h(qdma)?;
+        self.step_cpl(qdma);
+        self.step_h2c(qdma);
+        if self.watch.stuck_cycles > self.watch.hang_cycles {
+            self.check_hang()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn look_at_monitors(&mut self) {
+        for (index, func) in self.funcs.iter().enumerate() {
+            if self.simulation.get(func.valid) {
+                let point = func.point(&self.simulation, FuncId(index as u8));
+                self.observations.push_back(Observation { time: self.now, point });
+                if matches!(point, Point::Rss { fate: Fate::QueueRange, .. }) {
+                    self.watch.left();
+                }
+            }
+        }
+        for port in &self.ports {
+            if let Some(fate) = port.tx_end.as_ref().and_then(|end| end.look(&self.simulation, tx_fate)) {
+                self.observations.push_back(Observation { time: self.now, point: Point::TxEnd { port: port.id, fate } });
+                if fate != Fate::Accepted {
+                    self.watch.left();
+                }
+            }
+        }
+        if self.h2c_drop.is_some_and(|pulse| self.simulation.get(pulse)) {
+            self.observations.push_back(Observation { time: self.now, point: Point::H2cDrop });
+            self.watch.left();
+        }
+    }
+
+    #[inline]
+    fn step_c2h<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
+        let c2h = &mut self.c2h;
+        if c2h.copy.is_some() {
+            c2h.hand_over_copy(self.now, qdma, &mut self.cpl.due);
+        }
+        if !c2h.sink.offers(&self.simulation) {
+            c2h.held_by_qdma = false;
+            // Still looked at: a beat that was held must not be withdrawn.
+            c2h.sink.look(&self.simulation).map_err(protocol_error)?;
+            return Ok(());
+        }
+        self.watch.quiet_cycles = 0;
+        let willing = c2h.ask(&self.simulation, self.now, qdma);
+        c2h.sink.drive(&mut self.simulation, willing);
+        match c2h.sink.look(&self.simulation).map_err(protocol_error)? {
+            Taken::Nothing => {}
+            Taken::Beat => self.watch.moved(),
+            Taken::LastBeat => {
+                self.watch.left();
+                let (data, _) = c2h.sink.take_frame(qdma.recycle());
+                c2h.deliver(data, self.now, qdma, &mut self.cpl.due)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn step_cpl<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) {
+        if self.simulation.get(self.cpl.tvalid) {
+            self.cpl.take(&mut self.simulation);
+            self.watch.moved();
+        }
+        while !self.cpl.due.is_empty() && !self.cpl.waiting.is_empty() {
+            self.cpl.hand_over(self.now, qdma);
+        }
+    }
+
+    #[inline]
+    fn step_h2c<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) {
+        if self.h2c.source.is_idle()
+            && qdma.h2c_peek(self.now).is_some()
+            && let Some(frame) = qdma.h2c_take(self.now)
+        {
+            let old = self.h2c.load(&mut self.simulation, frame);
+            if old.capacity() > 0 {
+                qdma.give_back(old);
+            }
+            self.watch.moved();
+        }
+        self.h2c.source.drive(&mut self.simulation);
+        match self.h2c.source.look(&self.simulation) {
+            Taken::Nothing => {}
+            Taken::Beat => self.watch.moved(),
+            Taken::LastBeat => self.watch.entered(),
+        }
+    }
+
+    // ---- cmac_clk ----
+
+    #[inline]
+    fn before_cmac(&mut self, index: usize) -> Result<(), CardError> {
+        let port = &mut self.ports[index];
+        if let Some(fate) = port.look_at_rx_end(&self.simulation) {
+            self.observations.push_back(Observation { time: self.now, point: Point::RxEnd { port: port.id, fate } });
+            if fate == Fate::Accepted { self.watch.moved() } else { self.watch.left() }
+        }
+        if port.rx.is_idle() && port.may_start(&self.simulation, self.now, self.gated) {
+            let old = port.start_frame();
+            if old.capacity() > 0 {
+                self.spare.push(old);
+            }
+        }
+        port.rx.drive(&mut self.simulation);
+        match port.rx.look(&self.simulation) {
+            Taken::Nothing => {}
+            Taken::Beat => self.watch.moved(),
+            Taken::LastBeat => self.watch.entered(),
+        }
+        if port.tx.offers(&self.simulation) {
+            self.watch.moved();
+        }
+        port.tx.drive(&mut self.simulation, true);
+        if port.tx.look(&self.simulation).map_err(protocol_error)? == Taken::LastBeat {
+            self.watch.left();
+            let (data, err) = port.tx.take_frame(recycled(&mut self.spare));
+            port.out.push_back(WireFrame { data, err, time: self.now });
+            self.new_out.get_or_insert(port.id);
+        }
+        Ok(())
+    }
+
+    // ---- Registers ----
+
+    /// Begin a register access: a read, or a write of `value`. Then run edges until [`ShellRtl::answer`].
+    ///
+    /// # Panics
+    /// While another one is under way.
+    pub fn access(&mut self, offset: u32, value: Option<u32>) {
+        self.watch.moved();
+        match value {
+            None => self.master.read(&mut self.simulation, offset),
+            Some(value) => self.master.write(&mut self.simulation, offset, value),
+        }
+    }
+
+    /// The answer to the access under way, once.
+    ///
+    /// # Errors
+    /// [`CardError::Bus`]: the bus refused it.
+    pub fn answer(&mut self, offset: u32) -> Result<Option<u32>, CardError> {
+        let refused = |response| Err(CardError::Bus { bar: Bar::Shell, offset, response });
+        match self.response.take() {
+            None => Ok(None),
+            Some(Response::Okay(data)) => Ok(Some(data)),
+            Some(Response::SlaveError) => refused("SLVERR"),
+            Some(Response::DecodeError) => refused("DECERR"),
+        }
+    }
+
+    // ---- Wire ----
+
+    /// See [`Card::gate_wire`](super::Card::gate_wire).
+    pub fn gate_wire(&mut self, gated: bool) {
+        self.gated = gated;
+    }
+
+    /// See [`Card::wire_in`](super::Card::wire_in). A port that the card lacks takes nothing.
+    pub fn wire_in(&mut self, port: PortId, frame: WireFrame) {
+        if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
+            self.watch.moved();
+            port.queue.push_back(frame);
+        }
+    }
+
+    /// See [`Card::wire_queued`](super::Card::wire_queued).
+    pub fn wire_queued(&self, port: PortId) -> usize {
+        self.ports.get(usize::from(port.0)).map_or(0, |port| port.queue.len())
+    }
+
+    /// See [`Card::wire_out`](super::Card::wire_out).
+    pub fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
+        self.ports.get_mut(usize::from(port.0))?.out.pop_front()
+    }
+
+    /// The first port at which a frame came out since the last call, if any did.
+    #[inline]
+    pub fn take_new_out(&mut self) -> Option<PortId> {
+        self.new_out.take()
+    }
+
+    /// See [`Card::observation`](super::Card::observation).
+    pub fn observation(&mut self) -> Option<Observation> {
+        self.observations.pop_front()
+    }
+
+    /// See [`Card::recycle`](super::Card::recycle).
+    pub fn recycle(&mut self) -> Vec<u8> {
+        recycled(&mut self.spare)
+    }
+
+    // ---- Rest ----
+
+    /// Frames that the monitors saw enter and not leave.
+    pub fn inside(&self) -> u64 {
+        self.watch.inside
+    }
+
+    /// Nothing inside moves until something outside does: every frame has come out; or, should one be lost on the way
+    /// against what the monitors say, nothing has stirred for longer than any frame takes.
+    pub fn idle(&self) -> bool {
+        let wanting = self.ports.iter().any(|port| !port.queue.is_empty() || !port.rx.is_idle());
+        let busy = wanting || !self.h2c.source.is_idle() || !self.master.is_idle() || self.c2h.copy.is_some();
+        let settled = self.watch.inside == 0 && self.cpl.due.is_empty() && self.cpl.waiting.is_empty();
+        !busy && (settled || self.watch.quiet_cycles > QUIET_CYCLES)
+    }
+
+    /// Nothing has moved for longer than anything takes: edges may be left out.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.watch.quiet_cycles > QUIET_CYCLES && self.h2c.source.is_idle() && self.master.is_idle()
+    }
+
+    /// While quiet: stop the clocks for as many common periods as fit before `until` and before the next frame at the
+    /// wire. What the clocks would have counted in that time is nothing that our shell shows.
+    pub fn skip(&mut self, until: Time) {
+        let mut until = until;
+        for port in &self.ports {
+            let due = if port.rx.is_idle() { port.queue.front().map_or(Time::NEVER, |frame| frame.time) } else { Time::ZERO };
+            until = until.min(due);
+        }
+        let periods = until.0.saturating_sub(self.next_edge().0.0) / COMMON_PERIOD_PS;
+        if periods > 0 && !self.simulation.records_at(until.0) && self.clocks.skip(periods * COMMON_PERIOD_PS) {
+            self.now = Time(self.now.0 + periods * COMMON_PERIOD_PS);
+        }
+    }
+
+    /// The simulation: waves, coverage, log.
+    pub fn simulation(&mut self) -> &mut Simulation {
+        &mut self.simulation
+    }
+
+    /// Evaluations so far.
+    pub fn evals(&self) -> u64 {
+        self.clocks.evals()
+    }
+
+    /// Nothing has moved for the hang limit. Whose turn is it?
+    #[cold]
+    fn check_hang(&mut self) -> Result<(), CardError> {
+        let what = if self.h2c.source.is_presented() {
+            Some("an H2C beat was not taken")
+        } else if self.c2h.held_by_qdma {
+            None
+        } else if self.ports.iter().any(|port| port.queue.front().is_some_and(|frame| frame.time <= self.now)) {
+            Some("the receive buffer did not empty")
+        } else {
+            None
+        };
+        let cycles = self.watch.stuck_cycles;
+        self.watch.stuck_cycles = 0;
+        what.map_or(Ok(()), |what| Err(CardError::Hang { cycles, at: self.now, what: what.to_string() }))
+    }
+}
+
+impl Port {
+    fn bind(simulation: &mut Simulation, config: &RtlConfig, id: PortId) -> Result<Port, PortError> {
+        let (index, count) = (u32::from(id.0), u32::from(config.ports));
+        let stall = |name: &str| Stall::new(config.stalls, config.seed, &format!("{name}{index}"));
+        Ok(Port {
+            id,
+            rx: Source::bind(simulation, "s_axis_cmac_rx_sim_", index, count, stall("rx"))?,
+            tx: Sink::bind(simulation, "m_axis_cmac_tx_sim_", index, count, stall("tx"))?,
+            room: optional(simulation.output_of("rx_room_beats", index, count))?,
+            rx_end: EndMonitor::bind(simulation, "mon_rx_end", index, count)?,
+            tx_end: EndMonitor::bind(simulation, "mon_tx_end", index, count)?,
+            queue: VecDeque::new(),
+            out: VecDeque::new(),
+            capacity_beats: 0,
+            under_way: VecDeque::new(),
+            under_way_beats: 0,
+            settling: [0; ROOM_LAG_CYCLES],
+        })
+    }
+
+    /// The end of a frame in the receive side; and the beats of those that ended a while ago are in the room by now.
+    #[inline]
+    fn look_at_rx_end(&mut self, simulation: &Simulation) -> Option<Fate> {
+        self.under_way_beats -= self.settling[ROOM_LAG_CYCLES - 1];
+        self.settling.copy_within(..ROOM_LAG_CYCLES - 1, 1);
+        self.settling[0] = 0;
+        let fate = self.rx_end.as_ref()?.look(simulation, rx_fate)?;
+        self.settling[0] = self.under_way.pop_front().unwrap_or(0);
+        Some(fate)
+    }
+
+    /// May the frame at the head of the queue begin with this edge?
+    #[inline]
+    fn may_start(&mut self, simulation: &Simulation, now: Time, gated: bool) -> bool {
+        let Some(frame) = self.queue.front() else { return false };
+        if frame.time > now {
+            return false;
+        }
+        let (true, Some(room)) = (gated, self.room) else { return true };
+        let room = u32::from(simulation.get(room));
+        self.capacity_beats = self.capacity_beats.max(room);
+        // A frame that no buffer could hold goes when the buffer is empty, to be dropped there.
+        let needed = beats(frame.data.len()).min(self.capacity_beats);
+        room > 0 && room >= needed + self.under_way_beats
+    }
+
+    fn start_frame(&mut self) -> Vec<u8> {
+        let Some(frame) = self.queue.pop_front() else { return Vec::new() };
+        if self.rx_end.is_some() {
+            let beats = beats(frame.data.len());
+            self.under_way.push_back(beats);
+            self.under_way_beats += beats;
+        }
+        self.rx.load(frame.data, frame.err)
+    }
+}
+
+impl EndMonitor {
+    fn bind(simulation: &Simulation, name: &str, index: u32, count: u32) -> Result<Option<EndMonitor>, PortError> {
+        let valid = optional(simulation.output_of(&format!("{name}_valid"), index, count))?;
+        let reason = optional(simulation.output_of(&format!("{name}_reason"), index, count))?;
+        Ok(valid.zip(reason).map(|(valid, reason)| EndMonitor { valid, reason }))
+    }
+
+    #[inline]
+    fn look(&self, simulation: &Simulation, meaning: fn(u8) -> Fate) -> Option<Fate> {
+        simulation.get(self.valid).then(|| meaning(simulation.get(self.reason)))
+    }
+}
+
+/// `mon_rx_end_reason`. Source: rtl/top/onic_shell.sv.
+fn rx_fate(reason: u8) -> Fate {
+    match reason {
+        0 => Fate::Accepted,
+        1 => Fate::Overflow,
+        3 => Fate::TooLong,
+        4 => Fate::Disabled,
+        _ => Fate::Error,
+    }
+}
+
+/// `mon_tx_end_reason`. Source: rtl/top/onic_shell.sv.
+fn tx_fate(reason: u8) -> Fate {
+    match reason {
+        0 => Fate::Accepted,
+        1 => Fate::Dst,
+        _ => Fate::TooLong,
+    }
+}
+
+impl FuncMonitor {
+    fn bind(simulation: &Simulation, func: u8, count: u8) -> Result<Option<FuncMonitor>, PortError> {
+        let (index, count) = (u32::from(func), u32::from(count));
+        let Some(valid) = optional(simulation.output_of("mon_rss_valid", index, count))? else { return Ok(None) };
+        Ok(Some(FuncMonitor {
+            valid,
+            hash: simulation.output_of("mon_rss_hash", index, count)?,
+            entry: simulation.output_of("mon_rss_entry", index, count)?,
+            drop: simulation.output_of("mon_rss_drop", index, count)?,
+        }))
+    }
+
+    fn point(&self, simulation: &Simulation, func: FuncId) -> Point {
+        let fate = if simulation.get(self.drop) { Fate::QueueRange } else { Fate::Accepted };
+        Point::Rss { func, hash: simulation.get(self.hash), entry: simulation.get(self.entry), fate }
+    }
+}
+
+impl H2c {
+    fn bind(simulation: &mut Simulation, stall: Stall) -> Result<H2c, PortError> {
+        const PREFIX: &str = "s_axis_qdma_h2c_sim_";
+        Ok(H2c {
+            source: Source::bind(simulation, PREFIX, 0, 1, stall)?,
+            qid: simulation.input(&format!("{PREFIX}tuser_qid"))?,
+            metadata: simulation.input(&format!("{PREFIX}tuser_mdata"))?,
+            zero_byte: simulation.input(&format!("{PREFIX}tuser_zero_byte"))?,
+        })
+    }
+
+    /// The next frame, with its side fields, which hold for all of it.
+    fn load(&mut self, simulation: &mut Simulation, frame: models::stream::H2cFrame) -> Vec<u8> {
+        simulation.set(self.qid, frame.qid.0);
+        simulation.set(self.metadata, frame.metadata);
+        simulation.set(self.zero_byte, frame.data.is_empty());
+        self.source.load(frame.data, frame.err)
+    }
+}
+
+impl C2h {
+    fn bind(simulation: &mut Simulation, stall: Stall, tap: Option<FrameTap>) -> Result<C2h, PortError> {
+        const PREFIX: &str = "m_axis_qdma_c2h_sim_";
+        Ok(C2h {
+            sink: Sink::bind(simulation, PREFIX, 0, 1, stall)?,
+            qid: simulation.output(&format!("{PREFIX}ctrl_qid"))?,
+            len: simulation.output(&format!("{PREFIX}ctrl_len"))?,
+            granted: false,
+            held_by_qdma: false,
+            at_hand: (Qid(0), 0),
+            frames: 0,
+            tap,
+            copy: None,
+        })
+    }
+
+    /// Before a frame's first beat the QDMA is asked, until it agrees. Then it has agreed to all of the frame.
+    #[inline]
+    fn ask<Q: QdmaStream + ?Sized>(&mut self, simulation: &Simulation, now: Time, qdma: &mut Q) -> bool {
+        if !self.granted {
+            self.at_hand = (Qid(simulation.get(self.qid)), simulation.get(self.len));
+            let (qid, len_bytes) = self.at_hand;
+            self.granted = self.copy.is_none() && qdma.c2h_offer(now, qid, len_bytes) != Offer::Stall;
+            self.held_by_qdma = !self.granted;
+        }
+        self.granted
+    }
+
+    /// A whole frame, on to the QDMA, through the tap.
+    fn deliver<Q: QdmaStream + ?Sized>(
+        &mut self,
+        mut data: Vec<u8>,
+        now: Time,
+        qdma: &mut Q,
+        due: &mut VecDeque<CplAction>,
+    ) -> Result<(), CardError> {
+        self.granted = false;
+        let (mut qid, len_bytes) = self.at_hand;
+        if data.len() != usize::from(len_bytes) {
+            let message = format!("C2H stream: ctrl_len is {len_bytes}, the beats hold {} bytes ({qid})", data.len());
+            return Err(CardError::Rtl { at: now, message });
+        }
+        let tapped = self.tap.filter(|tap| tap.frame == self.frames).map(|tap| tap.kind);
+        self.frames += 1;
+        let mut action = CplAction::Pass;
+        match tapped {
+            None => {}
+            Some(TapKind::FlipBit(bit)) if !data.is_empty() => {
+                let bit = bit as usize % (data.len() * 8);
+                data[bit / 8] ^= 1 << (bit % 8);
+            }
+            Some(TapKind::FlipBit(_)) => {}
+            Some(TapKind::Drop) => {
+                due.push_back(CplAction::Drop);
+                qdma.give_back(data);
+                return Ok(());
+            }
+            Some(TapKind::Duplicate) => {
+                // Its completion goes on, twice, once the copy is there.
+                self.copy = Some(C2hFrame { data: data.clone(), qid });
+                qdma.c2h_frame(now, C2hFrame { data, qid });
+                return Ok(());
+            }
+            Some(TapKind::Misroute(other)) => {
+                qid = other;
+                action = CplAction::To(other);
+            }
+        }
+        due.push_back(action);
+        qdma.c2h_frame(now, C2hFrame { data, qid });
+        Ok(())
+    }
+
+    fn hand_over_copy<Q: QdmaStream + ?Sized>(&mut self, now: Time, qdma: &mut Q, due: &mut VecDeque<CplAction>) {
+        let Some(copy) = &self.copy else { return };
+        if qdma.c2h_offer(now, copy.qid, copy.data.len() as u16) == Offer::Stall {
+            return;
+        }
+        if let Some(copy) = self.copy.take() {
+            qdma.c2h_frame(now, copy);
+            due.push_back(CplAction::Twice);
+        }
+    }
+}
+
+impl Cpl {
+    fn bind(simulation: &Simulation, stall: Stall) -> Result<Cpl, PortError> {
+        const PREFIX: &str = "m_axis_qdma_cpl_sim_";
+        let name = |signal: &str| format!("{PREFIX}{signal}");
+        Ok(Cpl {
+            tvalid: simulation.output(&name("tvalid"))?,
+            tready: simulation.input(&name("tready"))?,
+            tdata: simulation.wide_output(&name("tdata"), 0, 1)?,
+            qid: simulation.output(&name("ctrl_qid"))?,
+            stall,
+            ready: false,
+            waiting: VecDeque::new(),
+            due: VecDeque::new(),
+            renumber: 0,
+        })
+    }
+
+    /// A completion is on offer: take it, unless the pattern holds. Layout: shell.md section 11.4.
+    #[inline]
+    fn take(&mut self, simulation: &mut Simulation) {
+        let ready = !self.stall.holds(false);
+        if ready != self.ready {
+            self.ready = ready;
+            simulation.set(self.tready, ready);
+        }
+        if ready {
+            let data = simulation.bytes(&self.tdata);
+            let half = |at: usize| u16::from_le_bytes([data[at], data[at + 1]]);
+            let (len_bytes, pkt_id) = (half(4), half(6));
+            self.waiting.push_back(C2hCompletion { qid: Qid(simulation.get(self.qid)), len_bytes, pkt_id });
+        }
+    }
+
+    /// The oldest completion, whose frame has arrived. The tap's frames shift the numbers of those after them, as the
+    /// QDMA counts what it sees.
+    fn hand_over<Q: QdmaStream + ?Sized>(&mut self, now: Time, qdma: &mut Q) {
+        let (Some(mut completion), Some(action)) = (self.waiting.pop_front(), self.due.pop_front()) else { return };
+        completion.pkt_id = completion.pkt_id.wrapping_add(self.renumber);
+        match action {
+            CplAction::Pass => qdma.c2h_completion(now, completion),
+            CplAction::Drop => self.renumber = self.renumber.wrapping_sub(1),
+            CplAction::Twice => {
+                qdma.c2h_completion(now, completion);
+                completion.pkt_id = completion.pkt_id.wrapping_add(1);
+                qdma.c2h_completion(now, completion);
+                self.renumber = self.renumber.wrapping_add(1);
+            }
+            CplAction::To(qid) => qdma.c2h_completion(now, C2hCompletion { qid, ..completion }),
+        }
+    }
+}
+
+/// Beats of a frame; an empty one takes one, too.
+fn beats(len_bytes: usize) -> u32 {
+    len_bytes.div_ceil(BEAT_LEN_BYTES).max(1) as u32
+}
+
+fn recycled(spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
+    let mut buffer = spare.pop().unwrap_or_default();
+    buffer.clear();
+    buffer
+}
+
+/// A monitor that a user's RTL leaves out.
+fn optional<T>(bound: Result<T, PortError>) -> Result<Option<T>, PortError> {
+    match bound {
+        Err(PortError::Unknown(_)) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// The 32 bits that Verilator takes, from all 64 of the run's.
+fn sub_seed(seed: u64) -> u32 {
+    (seed ^ (seed >> 32)) as u32
+}
+
+fn add_clocks(simulation: &mut Simulation, config: &RtlConfig) -> Result<Clocks, PortError> {
+    let mut clocks = Clocks::new();
+    let timing = |clock: models::time::Clock, phase_ps| Timing { num: clock.num, den: clock.den, phase_ps };
+    let axil = simulation.input("axil_aclk")?;
+    clocks.add(simulation, axil, timing(models::time::Clock::AXIL, config.phases_ps[AXIL]));
+    let axis = simulation.input("axis_aclk")?;
+    clocks.add(simulation, axis, timing(models::time::Clock::AXIS, config.phases_ps[AXIS]));
+    for port in 0..config.ports {
+        let cmac = simulation.input_of("cmac_clk", u32::from(port), u32::from(config.ports))?;
+        let phase_ps = config.phases_ps.get(CMAC + usize::from(port)).copied().unwrap_or(0);
+        clocks.add(simulation, cmac, timing(models::time::Clock::CMAC, phase_ps));
+    }
+    Ok(clocks)
+}
+
+fn rtl_error(stopped: Box<Stopped>) -> CardError {
+    CardError::Rtl { at: Time(stopped.time_ps), message: stopped.to_string() }
+}
+
+fn protocol_error(error: ProtocolError) -> CardError {
+    CardError::Rtl { at: Time(error.time_ps), message: error.to_string() }
+}

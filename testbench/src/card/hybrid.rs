@@ -1,0 +1,239 @@
+//! `hybrid`: the QDMA model and the shell in RTL, joined at the stream seam by beat adapters.
+//!
+//! The RTL sets the pace: the QDMA is stepped with `axis_aclk`, and what it has to do between two edges is done at the
+//! later one. While nothing moves anywhere, time passes without edges.
+
+use std::path::PathBuf;
+
+use models::host_memory::HostMemory;
+use models::qdma::Qdma;
+use models::time::Time;
+use regs::{Bar, FuncId, PortId};
+use rtl_bridge::tops::{self, Library, LoadError, ShellShape};
+use rtl_bridge::verilated::Window;
+
+use super::beats::{FrameTap, RtlConfig, ShellRtl, StartError};
+use super::{Card, CardError, Choice, Observation, Shape, Stop, WireFrame, qdma_config};
+use crate::execute::ExecuteError;
+
+/// Time that a register access to the QDMA takes, as on the model.
+const MMIO_PS: u64 = 200_000;
+
+/// The card with our shell in RTL.
+pub struct HybridCard {
+    shell: ShellRtl,
+    qdma: Qdma,
+    /// Written when the card goes.
+    coverage: Option<PathBuf>,
+}
+
+/// The card that a choice names, its RTL built if it is not there yet.
+///
+/// # Errors
+/// [`ExecuteError`].
+pub fn make(choice: &Choice, shape: &Shape) -> Result<Box<dyn Card>, ExecuteError> {
+    let config = config(choice, shape)?;
+    let top = ShellShape {
+        functions: shape.functions,
+        ports: shape.ports,
+        faults: choice.rtl.fault.is_some(),
+        ..ShellShape::default()
+    };
+    let library = library(&top).map_err(|error| ExecuteError::Build(error.to_string()))?;
+    let mut card = HybridCard::new(&library, &config, Qdma::new(qdma_config(shape)))
+        .map_err(|error| ExecuteError::Card(error.to_string()))?;
+    card.coverage.clone_from(&choice.rtl.coverage);
+    Ok(Box::new(card))
+}
+
+/// The shell of a shape; a build reports its steps as lines on stderr.
+fn library(top: &ShellShape) -> Result<Library, LoadError> {
+    tops::shell(top, &|step, done, of| eprintln!("RTL {}x{}: {step} ({done} of {of} done)", top.functions, top.ports))
+}
+
+fn config(choice: &Choice, shape: &Shape) -> Result<RtlConfig, ExecuteError> {
+    let rtl = &choice.rtl;
+    let refused = |error: &dyn std::fmt::Display| ExecuteError::Card(error.to_string());
+    let mut plusargs = Vec::new();
+    plusargs.extend(rtl.fault.map(|fault| format!("+onic_fault={fault}")));
+    plusargs.extend(rtl.counter_preload.map(|value| format!("+onic_counter_preload={value:x}")));
+    let (from_ps, until_ps) = rtl.wave_window.unwrap_or((0, u64::MAX));
+    Ok(RtlConfig {
+        functions: shape.functions,
+        ports: shape.ports,
+        min_pkt_len: shape.min_pkt_len,
+        max_pkt_len: shape.max_pkt_len,
+        seed: rtl.seed,
+        stalls: rtl.stalls.parse().map_err(|error| refused(&error))?,
+        tap: rtl.tap.as_deref().map(str::parse::<FrameTap>).transpose().map_err(|error| refused(&error))?,
+        phases_ps: rtl.phases_ps,
+        plusargs,
+        waves: rtl.waves.clone().map(|path| Window { path, from_ps, until_ps }),
+        ..RtlConfig::default()
+    })
+}
+
+impl HybridCard {
+    /// Join a QDMA and a shell that is started from `library`.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn new(library: &Library, config: &RtlConfig, qdma: Qdma) -> Result<HybridCard, StartError> {
+        Ok(HybridCard { shell: ShellRtl::start(library, config)?, qdma, coverage: None })
+    }
+
+    /// The shell, for its waves, coverage and log.
+    pub fn shell(&mut self) -> &mut ShellRtl {
+        &mut self.shell
+    }
+
+    /// Frames inside, as the monitors and the QDMA count them.
+    pub fn inside(&self) -> u64 {
+        self.shell.inside() + self.qdma.inside() as u64
+    }
+
+    /// The next edge, or a jump over many while nothing moves before `until`.
+    #[inline]
+    fn step(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
+        if self.shell.is_quiet() {
+            self.shell.skip(until.min(self.qdma.next_event().unwrap_or(Time::NEVER)));
+        }
+        let (time, is_axis) = self.shell.next_edge();
+        if is_axis && self.qdma.next_event().is_some_and(|due| due <= time) {
+            self.qdma.step(time, memory);
+        }
+        self.shell.edge(&mut self.qdma)
+    }
+
+    /// Run until `until`; interrupts and wire frames wait.
+    fn run_until(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
+        while self.shell.next_edge().0 <= until {
+            self.step(until, memory)?;
+        }
+        self.shell.pass(until);
+        if self.qdma.next_event().is_some_and(|due| due <= until) {
+            self.qdma.step(until, memory);
+        }
+        Ok(())
+    }
+
+    /// A register access to the shell, from its first beat to the answer.
+    fn shell_access(&mut self, offset: u32, value: Option<u32>, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
+        self.shell.access(offset, value);
+        loop {
+            self.step(Time::NEVER, memory)?;
+            if let Some(data) = self.shell.answer(offset)? {
+                return Ok(data);
+            }
+        }
+    }
+}
+
+impl Card for HybridCard {
+    fn name(&self) -> &str {
+        "hybrid"
+    }
+
+    fn reset(&mut self) -> Result<(), CardError> {
+        self.qdma.reset();
+        self.shell.reset()
+    }
+
+    fn now(&self) -> Time {
+        self.shell.now()
+    }
+
+    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
+        loop {
+            if let Some((func, vector, _)) = self.qdma.peek_interrupt() {
+                return Ok(Stop::Interrupt { func, vector });
+            }
+            if let Some(port) = self.shell.take_new_out() {
+                return Ok(Stop::Wire(port));
+            }
+            if self.shell.next_edge().0 > until {
+                break;
+            }
+            self.step(until, memory)?;
+        }
+        self.run_until(until, memory)?;
+        let interrupt = self.qdma.peek_interrupt().map(|(func, vector, _)| Stop::Interrupt { func, vector });
+        Ok(interrupt.unwrap_or(Stop::Deadline))
+    }
+
+    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
+        match bar {
+            Bar::Shell => self.shell_access(offset, None, memory),
+            Bar::Qdma => {
+                self.run_until(self.now() + MMIO_PS, memory)?;
+                Ok(self.qdma.mmio_read(func, offset))
+            }
+        }
+    }
+
+    /// A write to the shell takes until its answer, so that a refusal has somebody to go to.
+    fn mmio_write(
+        &mut self,
+        func: FuncId,
+        bar: Bar,
+        offset: u32,
+        value: u32,
+        memory: &mut dyn HostMemory,
+    ) -> Result<(), CardError> {
+        match bar {
+            Bar::Shell => self.shell_access(offset, Some(value), memory).map(|_| ()),
+            Bar::Qdma => {
+                self.qdma.mmio_write(self.now(), func, offset, value);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {
+        self.qdma.take_interrupt()
+    }
+
+    fn gate_wire(&mut self, gated: bool) {
+        self.shell.gate_wire(gated);
+    }
+
+    fn wire_in(&mut self, port: PortId, frame: WireFrame) {
+        self.shell.wire_in(port, frame);
+    }
+
+    fn wire_queued(&self, port: PortId) -> usize {
+        self.shell.wire_queued(port)
+    }
+
+    fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
+        self.shell.wire_out(port)
+    }
+
+    fn observation(&mut self) -> Option<Observation> {
+        self.shell.observation()
+    }
+
+    fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let counters = self.qdma.counters();
+        counters.c2h.drops().chain(counters.h2c.drops()).for_each(|(reason, frames)| each(reason.name(), frames));
+    }
+
+    fn recycle(&mut self) -> Vec<u8> {
+        self.shell.recycle()
+    }
+
+    fn idle(&self) -> bool {
+        self.shell.idle() && self.qdma.inside() == 0
+    }
+}
+
+impl Drop for HybridCard {
+    fn drop(&mut self) {
+        // The run is over: nobody is left to return an error to.
+        if let Some(path) = self.coverage.take()
+            && let Err(error) = self.shell.simulation().write_coverage(&path)
+        {
+            eprintln!("warning: {error}");
+        }
+    }
+}
