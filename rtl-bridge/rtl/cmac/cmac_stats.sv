@@ -121,8 +121,19 @@ module cmac_stats #(
     end
   end
 
-  // ---- Stage 3: accumulate; snapshot ----
-  logic [47:0] acc_q [NumSlots], snap_q [NumSlots];
+  // ---- Stage 3: accumulate. Two banks: one counts, the other is the snapshot. A slot without its bit in live_q or snap_q has not been
+  // written since the bank's turn began and counts as 0, so that neither a tick nor a reset has to write the memory. ----
+  logic          [47:0] bank_mem [2*NumSlots];
+  logic                 bank_q;                       // the one that counts
+  logic [NumSlots-1:0]  live_q, snap_q;               // written slots of the counting bank, and of the snapshot
+
+  // A frame that is counted in the tick's cycle is the first of the new turn.
+  wire                  bank = bank_q ^ tick_i;
+  wire [NumSlots-1:0]   live = tick_i ? '0 : live_q;
+
+  function automatic logic [6:0] address(logic which, logic [5:0] slot);
+    return which ? 7'(slot) + 7'(NumSlots) : 7'(slot);
+  endfunction
 
   function automatic logic [47:0] add_sat(logic [47:0] a, logic [15:0] b);
     logic [48:0] sum;
@@ -132,24 +143,28 @@ module cmac_stats #(
 
   always_ff @(posedge clk) begin
     if (!rstn) begin
-      for (int i = 0; i < NumSlots; i++) begin
-        acc_q[i]  <= '0;
-        snap_q[i] <= '0;
-      end
-    end else if (tick_i) begin
-      for (int i = 0; i < NumSlots; i++) begin
-        snap_q[i] <= acc_q[i];
-        acc_q[i]  <= !count_q || !hit_q[i] ? '0 : i == 32'(TotalBytes) || i == 32'(GoodBytes) ? 48'(bytes_q) : 48'd1;
-      end
-    end else if (count_q) begin
-      for (int i = 0; i < NumSlots; i++) begin
-        if (hit_q[i]) acc_q[i] <= add_sat(acc_q[i], i == 32'(TotalBytes) || i == 32'(GoodBytes) ? bytes_q : 16'd1);
+      bank_q <= 1'b0;
+      live_q <= '0;
+      snap_q <= '0;
+    end else begin
+      bank_q <= bank;
+      live_q <= count_q ? live | hit_q : live;
+      if (tick_i) snap_q <= live_q;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (count_q) begin
+      for (int unsigned i = 0; i < NumSlots; i++) begin
+        if (hit_q[i]) bank_mem[address(bank, 6'(i))] <= add_sat(
+            live[i] ? bank_mem[address(bank, 6'(i))] : '0,
+            i == 32'(TotalBytes) || i == 32'(GoodBytes) ? bytes_q : 16'd1);
       end
     end
   end
 
   assign slot_present_o = slot_i < 6'(NumSlots) && Present[slot_i];
-  assign count_o        = snap_q[slot_i];
+  assign count_o        = slot_present_o && snap_q[slot_i] ? bank_mem[address(!bank_q, slot_i)] : '0;
 
   wire unused_source_address = ^head_i[95:48];
 endmodule
