@@ -38,6 +38,7 @@ cmac/cmac_stats.sv
 cmac/cmac_register.sv
 box/p2p/p2p_address_map.sv
 box/p2p/p2p_250mhz.sv
+qdma_subsystem/qdma_stream_reset.sv
 qdma_subsystem/rss_hash.sv
 qdma_subsystem/rss_indirection.sv
 qdma_subsystem/qdma_function_regs.sv

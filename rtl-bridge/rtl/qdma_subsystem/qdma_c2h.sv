@@ -22,7 +22,9 @@ module qdma_c2h #(
   parameter int unsigned NumFunc = 1                            // 1 to 4
 ) (
   input  wire                axis_aclk,
-  input  wire                axis_aresetn,
+  input  wire                stream_rstn,                       // falls only while frames_open_o is low
+  input  wire                stop_i,                            // start no frame
+  output logic               frames_open_o,                     // a frame is half out, or its completion is not
   // Frames from the functions; ctrl_* stand for the whole frame
   input  wire  [NumFunc-1:0] s_axis_tvalid,
   input  wire        [511:0] s_axis_tdata    [NumFunc],
@@ -69,11 +71,14 @@ module qdma_c2h #(
   end
 
   logic [9:0] open_frames_q;                                    // started, completion not taken
-  wire  may_load = !m_axis_tvalid || m_axis_tready;
-  wire  load     = s_axis_tvalid[grant] && may_load && (inside_q || open_frames_q < 10'(CplThreshold));
-  wire  last     = s_axis_tlast[grant];
+  wire  may_load  = !m_axis_tvalid || m_axis_tready;
+  wire  may_start = open_frames_q < 10'(CplThreshold) && !stop_i;
+  wire  load      = s_axis_tvalid[grant] && may_load && (inside_q || may_start);
+  wire  last      = s_axis_tlast[grant];
   wire  frame_start = load && !inside_q;
   wire  cpl_taken   = m_axis_cpl_tvalid && m_axis_cpl_tready;
+
+  assign frames_open_o = open_frames_q != '0;
 
   always_comb begin
     s_axis_tready        = '0;
@@ -81,7 +86,7 @@ module qdma_c2h #(
   end
 
   always_ff @(posedge axis_aclk) begin
-    if (!axis_aresetn) begin
+    if (!stream_rstn) begin
       inside_q      <= 1'b0;
       grant_q       <= func_t'(NumFunc - 1);                    // function 0 has the first turn
       open_frames_q <= '0;
@@ -147,12 +152,12 @@ module qdma_c2h #(
   wire [$clog2(CplDepth):0] unused_cpl_count;
 
   always_ff @(posedge axis_aclk) begin
-    if (!axis_aresetn)    pkt_id_q <= '0;
+    if (!stream_rstn)    pkt_id_q <= '0;
     else if (frame_taken) pkt_id_q <= pkt_id_q + 1'b1;
   end
 
   sync_fifo #(.Width($bits(cpl_t)), .Depth(CplDepth)) u_completions (
-    .clk(axis_aclk), .rstn(axis_aresetn),
+    .clk(axis_aclk), .rstn(stream_rstn),
     .wr_en_i(frame_taken), .wr_data_i({pkt_id_q + 16'd1, m_axis_ctrl_len, m_axis_ctrl_qid}), .wr_ready_o(cpl_ready),
     .rd_valid_o(m_axis_cpl_tvalid), .rd_data_o(cpl), .rd_en_i(cpl_taken),
     .count_o(unused_cpl_count)
@@ -169,31 +174,31 @@ module qdma_c2h #(
   end
 
   // ---- Rules of use ----
-  `ONIC_ASSERT(CompletionRoom_A, axis_aclk, axis_aresetn, !(frame_taken && !cpl_ready), "no room for a completion")
-  `ONIC_ASSERT(OneGrant_A, axis_aclk, axis_aresetn, $onehot0(s_axis_tready), "two functions were served at once")
-  `ONIC_ASSERT(FrameWhole_A, axis_aclk, axis_aresetn, !(load && inside_q && grant != grant_q),
+  `ONIC_ASSERT(CompletionRoom_A, axis_aclk, stream_rstn, !(frame_taken && !cpl_ready), "no room for a completion")
+  `ONIC_ASSERT(OneGrant_A, axis_aclk, stream_rstn, $onehot0(s_axis_tready), "two functions were served at once")
+  `ONIC_ASSERT(FrameWhole_A, axis_aclk, stream_rstn, !(load && inside_q && grant != grant_q),
                "a frame was cut by another function's")
-  `ONIC_ASSERT_STABLE(DataStable_A, axis_aclk, axis_aresetn, m_axis_tvalid, m_axis_tready, m_axis_tdata, 512,
+  `ONIC_ASSERT_STABLE(DataStable_A, axis_aclk, stream_rstn, m_axis_tvalid, m_axis_tready, m_axis_tdata, 512,
                       "a C2H beat changed while the QDMA stalled it")
-  `ONIC_ASSERT_STABLE(SideStable_A, axis_aclk, axis_aresetn, m_axis_tvalid, m_axis_tready,
+  `ONIC_ASSERT_STABLE(SideStable_A, axis_aclk, stream_rstn, m_axis_tvalid, m_axis_tready,
                       {m_axis_tlast, m_axis_tcrc, m_axis_ctrl_len, m_axis_ctrl_qid, m_axis_mty}, 66,
                       "a C2H beat's side fields changed while the QDMA stalled it")
-  `ONIC_ASSERT_STABLE(CplStable_A, axis_aclk, axis_aresetn, m_axis_cpl_tvalid, m_axis_cpl_tready, cpl, $bits(cpl_t),
+  `ONIC_ASSERT_STABLE(CplStable_A, axis_aclk, stream_rstn, m_axis_cpl_tvalid, m_axis_cpl_tready, cpl, $bits(cpl_t),
                       "a completion changed while the QDMA stalled it")
 
   // Fairness: while a function asks, each other one may start at most one frame.
   for (genvar f = 0; f < NumFunc; f++) begin : gen_fair
     logic [2:0] passed_over_q;
     always_ff @(posedge axis_aclk) begin
-      if (!axis_aresetn || s_axis_tready[f] || !s_axis_tvalid[f]) passed_over_q <= '0;
+      if (!stream_rstn || s_axis_tready[f] || !s_axis_tvalid[f]) passed_over_q <= '0;
       else if (frame_start)                                       passed_over_q <= passed_over_q + 1'b1;
     end
-    `ONIC_ASSERT(Fair_A, axis_aclk, axis_aresetn, 32'(passed_over_q) < NumFunc, "a function was passed over twice")
+    `ONIC_ASSERT(Fair_A, axis_aclk, stream_rstn, 32'(passed_over_q) < NumFunc, "a function was passed over twice")
   end
 
   // ---- What a run should have seen ----
   always_ff @(posedge axis_aclk) begin
-    if (axis_aresetn) begin
+    if (stream_rstn) begin
       BackToBack_C: cover (frame_start && m_axis_tvalid && m_axis_tlast);
       HandOver_C: cover (frame_start && m_axis_tvalid && m_axis_tlast && grant != grant_q);
       CompletionsFull_C: cover (open_frames_q == 10'(CplThreshold));

@@ -9,8 +9,9 @@
 //                                 from their last beat's entry to the QDMA's taking it
 //   anything else                 reads 0xDEADBEEF; writes ignored
 //
-// Reading a low word latches the high word that belongs to it. Reading never clears; reset does. At any moment, for each
-// function: frames in = C2H_PACKETS + C2H_DROP_QUEUE_RANGE + C2H_INSIDE, counted from the same reset.
+// Reading a low word latches the high word that belongs to it. Reading never clears; the block's reset does. At any moment,
+// for each function: frames in since the reset = C2H_PACKETS + C2H_DROP_QUEUE_RANGE + C2H_INSIDE. (A frame that was half
+// out when the reset came is finished, and counts as a packet after it.)
 //
 // Offsets come from the register map (regs/rdl/qdma_common.rdl).
 `include "onic_assert.svh"
@@ -19,7 +20,8 @@ module qdma_common_regs #(
   parameter int unsigned NumFunc = 1                            // 1 to 4
 ) (
   input  wire                axis_aclk,
-  input  wire                axis_aresetn,
+  input  wire                axis_aresetn,                      // clears the counters
+  input  wire                stream_rstn,                       // empties the C2H path
   // Register bus, addresses within the page; reg_rdata_o is valid one cycle after reg_rd_i
   input  wire                reg_rd_i,
   input  wire         [11:0] reg_addr_i,
@@ -84,10 +86,10 @@ module qdma_common_regs #(
 
   for (genvar f = 0; f < NumFunc; f++) begin : gen_inside
     always_ff @(posedge axis_aclk) begin
-      if (!axis_aresetn) inside_frames_q[f] <= '0;
+      if (!stream_rstn) inside_frames_q[f] <= '0;
       else inside_frames_q[f] <= inside_frames_q[f] + 32'(c2h_in_i[f]) - 32'(c2h_out_i[f]) - 32'(c2h_drop_i[f]);
     end
-    `ONIC_ASSERT(InsideNotNegative_A, axis_aclk, axis_aresetn,
+    `ONIC_ASSERT(InsideNotNegative_A, axis_aclk, stream_rstn,
                  !((c2h_out_i[f] || c2h_drop_i[f]) && inside_frames_q[f] == '0),
                  "more frames left a function than entered it")
   end

@@ -10,13 +10,15 @@
 //
 // tkeep is not looked at: tuser_size on the first beat is the frame's length (shell.md section 11.1).
 //
-// A reset cuts the frame that is passing through; its rest then arrives as a frame of its own and is dropped, because a
-// reset also leaves the function without queues.
+// axis_aresetn resets the registers at once, stream_rstn the path: it forgets the frames inside, and the rest of a frame
+// that was coming in when it fell is thrown away unseen when it comes.
 `include "onic_assert.svh"
 `default_nettype none
 module qdma_function (
   input  wire          axis_aclk,
-  input  wire          axis_aresetn,
+  input  wire          axis_pwr_rstn,           // power-up: no frame is coming in
+  input  wire          axis_aresetn,            // registers
+  input  wire          stream_rstn,             // path; falls only while no frame of this function is half out
   // Register bus, addresses within the function's page
   input  wire          reg_wr_i,
   input  wire          reg_rd_i,
@@ -53,14 +55,27 @@ module qdma_function (
   // so the result FIFO, of the same depth, can't overflow.
   localparam int unsigned ResultDepth = BeatDepth;
 
-  wire beat_taken = s_axis_tvalid && s_axis_tready;
+  // ---- In: all beats but those of a frame that began before a reset ----
+  logic mid_frame_q;                            // a frame's first beat has come, its last has not
+  logic dead_q;                                 // and a reset lay between
+
+  wire handshake  = s_axis_tvalid && s_axis_tready;
+  wire beat_taken = handshake && !dead_q;
+
+  always_ff @(posedge axis_aclk) begin
+    if (!axis_pwr_rstn) mid_frame_q <= 1'b0;
+    else if (handshake) mid_frame_q <= !s_axis_tlast;
+    if (!axis_pwr_rstn)    dead_q <= 1'b0;
+    else if (!stream_rstn) dead_q <= handshake ? !s_axis_tlast : mid_frame_q;
+    else if (handshake)    dead_q <= dead_q && !s_axis_tlast;
+  end
 
   // ---- Beats ----
   logic         beat_valid, beat_last, beat_pop;
   logic [511:0] beat_data;
 
   sync_fifo #(.Width(513), .Depth(BeatDepth)) u_beats (
-    .clk(axis_aclk), .rstn(axis_aresetn),
+    .clk(axis_aclk), .rstn(stream_rstn),
     .wr_en_i(beat_taken), .wr_data_i({s_axis_tlast, s_axis_tdata}), .wr_ready_o(s_axis_tready),
     .rd_valid_o(beat_valid), .rd_data_o({beat_last, beat_data}), .rd_en_i(beat_pop),
     .count_o(unused_beat_count)
@@ -86,7 +101,7 @@ module qdma_function (
   );
 
   rss_hash u_hash (
-    .axis_aclk, .axis_aresetn,
+    .axis_aclk, .axis_aresetn(stream_rstn),
     .beat_valid_i(beat_taken), .beat_data_i(s_axis_tdata), .beat_last_i(s_axis_tlast),
     .frame_len_bytes_i(s_axis_tuser_size),
     .hash_key_i(hash_key),
@@ -94,7 +109,7 @@ module qdma_function (
   );
 
   rss_indirection u_indirection (
-    .axis_aclk, .axis_aresetn,
+    .axis_aclk, .axis_aresetn, .stream_rstn,
     .table_wr_i(table_wr), .table_addr_i(table_addr), .table_wdata_i(table_wdata), .table_rdata_o(table_rdata),
     .q_base_i(q_base_o), .num_q_i(num_q_o),
     .hash_valid_i(hash_valid), .hash_i(hash), .hash_len_bytes_i(hash_len_bytes),
@@ -111,7 +126,7 @@ module qdma_function (
   logic    result_valid, result_pop, result_ready;
 
   sync_fifo #(.Width($bits(result_t)), .Depth(ResultDepth)) u_results (
-    .clk(axis_aclk), .rstn(axis_aresetn),
+    .clk(axis_aclk), .rstn(stream_rstn),
     .wr_en_i(rss_valid_o), .wr_data_i({rss_drop_o, rss_qid, rss_len_bytes}), .wr_ready_o(result_ready),
     .rd_valid_o(result_valid), .rd_data_o(result), .rd_en_i(result_pop),
     .count_o(unused_result_count)
@@ -137,8 +152,8 @@ module qdma_function (
   logic        stalled_q, stale_q;
   logic [10:0] last_qid_q;
   always_ff @(posedge axis_aclk) begin
-    stalled_q <= axis_aresetn && !result_pop && (stalled_q || (m_axis_tvalid && !m_axis_tready));
-    if (!axis_aresetn) stale_q <= 1'b0;
+    stalled_q <= stream_rstn && !result_pop && (stalled_q || (m_axis_tvalid && !m_axis_tready));
+    if (!stream_rstn) stale_q <= 1'b0;
     else if (result_pop) stale_q <= stalled_q && fault == 6;
     if (result_pop) last_qid_q <= result.qid;
   end
@@ -151,22 +166,22 @@ module qdma_function (
   // A user's plugin may get tuser_size wrong; the QDMA would then take a length that the data do not have.
   logic [9:0] beats_out_q;                      // of the frame at the head, wraps for frames no length can describe
   always_ff @(posedge axis_aclk) begin
-    if (!axis_aresetn || result_pop) beats_out_q <= '0;
+    if (!stream_rstn || result_pop) beats_out_q <= '0;
     else if (beat_pop)               beats_out_q <= beats_out_q + 1'b1;
   end
-  `ONIC_ASSERT(SizeMatchesBeats_A, axis_aclk, axis_aresetn,
+  `ONIC_ASSERT(SizeMatchesBeats_A, axis_aclk, stream_rstn,
                !(m_axis_tvalid && m_axis_tready && beat_last)
                || 10'((17'(result.len_bytes) + 17'd63) >> 6) == beats_out_q + 10'd1,
                "a frame's tuser_size disagrees with its number of beats")
-  `ONIC_ASSERT(ResultRoom_A, axis_aclk, axis_aresetn, !(rss_valid_o && !result_ready), "more results than frames")
-  `ONIC_ASSERT_STABLE(BoxStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready, s_axis_tdata, 512,
+  `ONIC_ASSERT(ResultRoom_A, axis_aclk, stream_rstn, !(rss_valid_o && !result_ready), "more results than frames")
+  `ONIC_ASSERT_STABLE(BoxStable_A, axis_aclk, stream_rstn, s_axis_tvalid, s_axis_tready, s_axis_tdata, 512,
                       "box 250 changed a C2H beat while it was stalled")
-  `ONIC_ASSERT_STABLE(BoxSideStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready,
+  `ONIC_ASSERT_STABLE(BoxSideStable_A, axis_aclk, stream_rstn, s_axis_tvalid, s_axis_tready,
                       {s_axis_tlast, s_axis_tuser_size}, 17, "box 250 changed tlast or tuser_size while it was stalled")
 
   // ---- What a run should have seen ----
   always_ff @(posedge axis_aclk) begin
-    if (axis_aresetn) begin
+    if (stream_rstn) begin
       QueueRange_C: cover (frame_drop_o);
       InStalled_C: cover (s_axis_tvalid && !s_axis_tready);
       OutStalled_C: cover (m_axis_tvalid && !m_axis_tready);

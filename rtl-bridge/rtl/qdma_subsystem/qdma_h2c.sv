@@ -14,8 +14,8 @@
 // tuser_src is 1 << f, tuser_dst 0. Latency 2 cycles, one beat per cycle; s_axis_tready is a register and does not
 // depend on the queue. One slow function holds the others up, as upstream.
 //
-// A reset cuts the frame that is passing through: what the QDMA still has of it is dropped (no function owns a queue
-// after a reset), what went on to box 250 has no end. Reset the packet adapters too, as a system reset does.
+// A reset lets the frame that box 250 has seen a beat of pass to its end, and forgets the rest. Of a frame that was coming
+// in and is forgotten, what still comes is dropped and counted as a frame that nobody owns.
 //
 // Source: open-nic-shell src/qdma_subsystem/qdma_subsystem_h2c.sv, shell.md section 10.
 `include "onic_assert.svh"
@@ -24,7 +24,8 @@ module qdma_h2c #(
   parameter int unsigned NumFunc = 1                            // 1 to 4
 ) (
   input  wire                  axis_aclk,
-  input  wire                  axis_aresetn,
+  input  wire                  axis_pwr_rstn,                   // power-up
+  input  wire                  axis_aresetn,                    // the block's reset
   // QCONF of each function
   input  wire           [15:0] q_base_i [NumFunc],
   input  wire           [15:0] num_q_i  [NumFunc],
@@ -58,6 +59,15 @@ module qdma_h2c #(
   assign fault_mask = 1'b0;
 `endif
 
+  // ---- Reset: waits for a beat that is offered and for a frame that is half out ----
+  logic stop, stream_rstn;
+  logic offered_q;                                              // the head was offered and not taken
+  logic half_out_q;                                             // box 250 has a frame's first beat, not its last
+
+  qdma_stream_reset u_reset (
+    .axis_aclk, .axis_pwr_rstn, .axis_aresetn, .open_i(offered_q || half_out_q), .stop_o(stop), .rstn_o(stream_rstn)
+  );
+
   // ---- Owner ----
   logic               inside_q;                                 // the next beat is not a frame's first
   logic [NumFunc-1:0] match, owner, owner_q;                    // one-hot, or 0: nobody
@@ -71,12 +81,13 @@ module qdma_h2c #(
     owner = inside_q ? owner_q : match;
   end
 
-  wire beat_taken = s_axis_tvalid && s_axis_tready;
+  wire  beat_taken = s_axis_tvalid && s_axis_tready;
 
   always_ff @(posedge axis_aclk) begin
-    if (!axis_aresetn) inside_q <= 1'b0;
+    if (!axis_pwr_rstn)  inside_q <= 1'b0;
     else if (beat_taken) inside_q <= !s_axis_tlast;
-    if (beat_taken) owner_q <= owner;
+    if (!stream_rstn)    owner_q <= '0;
+    else if (beat_taken) owner_q <= owner;
   end
 
   // ---- Length ----
@@ -85,8 +96,8 @@ module qdma_h2c #(
   logic [16:0] len_max_bytes;
 
   always_ff @(posedge axis_aclk) begin
-    if (!axis_aresetn || (beat_taken && s_axis_tlast)) beats_before_q <= '0;
-    else if (beat_taken && beats_before_q != '1)       beats_before_q <= beats_before_q + 1'b1;
+    if (!axis_pwr_rstn || (beat_taken && s_axis_tlast)) beats_before_q <= '0;
+    else if (beat_taken && beats_before_q != '1)        beats_before_q <= beats_before_q + 1'b1;
   end
 
   always_comb begin
@@ -112,7 +123,7 @@ module qdma_h2c #(
   wire  [2:0] unused_count;
 
   sync_fifo #(.Width($bits(beat_t)), .Depth(4)) u_beats (
-    .clk(axis_aclk), .rstn(axis_aresetn),
+    .clk(axis_aclk), .rstn(stream_rstn),
     .wr_en_i(beat_taken && owner != '0), .wr_data_i({owner, size, s_axis_tlast, s_axis_tdata}),
     .wr_ready_o(s_axis_tready),
     .rd_valid_o(head_valid), .rd_data_o(head), .rd_en_i(head_pop),
@@ -125,7 +136,16 @@ module qdma_h2c #(
     if (head.last) keep = keep >> (6'd0 - head.size[5:0]);
   end
 
-  assign m_axis_tvalid     = head_valid ? head.owner : '0;
+  // ---- Out ----
+  wire offer = head_valid && (offered_q || half_out_q || !stop);
+
+  always_ff @(posedge axis_aclk) begin
+    offered_q <= axis_pwr_rstn && offer && !head_pop;
+    if (!axis_pwr_rstn) half_out_q <= 1'b0;
+    else if (head_pop)  half_out_q <= !head.last;
+  end
+
+  assign m_axis_tvalid     = offer ? head.owner : '0;
   assign m_axis_tdata      = {NumFunc{head.data}};
   assign m_axis_tkeep      = {NumFunc{keep}};
   assign m_axis_tlast      = {NumFunc{head.last}};
@@ -140,18 +160,18 @@ module qdma_h2c #(
   assign frame_drop_o      = beat_taken && s_axis_tlast && owner == '0;
 
   // ---- Rules of use ----
-  `ONIC_ASSERT(OwnerOneHot_A, axis_aclk, axis_aresetn, !head_valid || $onehot(head.owner), "a beat has not one owner")
-  `ONIC_ASSERT_STABLE(QdmaStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready, s_axis_tdata, 512,
+  `ONIC_ASSERT(OwnerOneHot_A, axis_aclk, stream_rstn, !head_valid || $onehot(head.owner), "a beat has not one owner")
+  `ONIC_ASSERT_STABLE(QdmaStable_A, axis_aclk, stream_rstn, s_axis_tvalid, s_axis_tready, s_axis_tdata, 512,
                       "the QDMA changed an H2C beat while it was stalled")
-  `ONIC_ASSERT_STABLE(QdmaSideStable_A, axis_aclk, axis_aresetn, s_axis_tvalid, s_axis_tready,
+  `ONIC_ASSERT_STABLE(QdmaSideStable_A, axis_aclk, stream_rstn, s_axis_tvalid, s_axis_tready,
                       {s_axis_tlast, s_axis_tuser_qid, s_axis_tuser_len}, 28,
                       "the QDMA changed tlast, qid or metadata of an H2C beat while it was stalled")
-  `ONIC_ASSERT_STABLE(HeadStable_A, axis_aclk, axis_aresetn, head_valid, head_pop, {head.owner, head.size, head.last},
+  `ONIC_ASSERT_STABLE(HeadStable_A, axis_aclk, stream_rstn, offer, head_pop, {head.owner, head.size, head.last},
                       NumFunc + 17, "an H2C beat changed while box 250 stalled it")
 
   // ---- What a run should have seen ----
   always_ff @(posedge axis_aclk) begin
-    if (axis_aresetn) begin
+    if (stream_rstn) begin
       NoFunction_C: cover (frame_drop_o);
       LengthCorrected_C: cover (beat_taken && s_axis_tlast && size != s_axis_tuser_len);
     end

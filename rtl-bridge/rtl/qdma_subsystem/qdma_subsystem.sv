@@ -11,6 +11,9 @@
 // An absent function's page, and 0x5000 and above, answer DECERR (reads 0xDEADBEEF); everything else answers OKAY,
 // also while axis_aresetn is low.
 //
+// axis_aresetn reloads the registers at once. The stream paths first finish a frame that the QDMA or box 250 has begun to
+// take, with its completion; then they forget what waits. So no neighbour, who is not reset, ever sees half a frame.
+//
 // Lost frames, each counted in the common page and reported by a monitor: no function owns the queue of an H2C frame;
 // the table's entry of a C2H frame is not below the function's number of queues.
 //
@@ -44,8 +47,9 @@ module qdma_subsystem #(
   output logic                  [1:0] s_axil_rresp,
   input  wire                         s_axil_rready,
 
-  // Streams: clock, and the block's reset (synchronous to axis_aclk, active low)
+  // Streams: clock, power-up reset, and the block's reset (both synchronous to axis_aclk, active low)
   input  wire                         axis_aclk,
+  input  wire                         axis_pwr_rstn,
   input  wire                         axis_aresetn,
 
   // H2C frames from the QDMA (shell.md section 4.2; what upstream ignores has no port here, except at the top)
@@ -186,6 +190,11 @@ module qdma_subsystem #(
     );
 
     // ---- Functions ----
+    logic c2h_stop, c2h_rstn, c2h_open;
+    qdma_stream_reset u_c2h_reset (
+      .axis_aclk, .axis_pwr_rstn, .axis_aresetn, .open_i(c2h_open), .stop_o(c2h_stop), .rstn_o(c2h_rstn)
+    );
+
     logic         [15:0] q_base   [NUM_PHYS_FUNC];
     logic         [15:0] num_q    [NUM_PHYS_FUNC];
     logic         [31:0] rdata_of [4];
@@ -201,7 +210,7 @@ module qdma_subsystem #(
     for (genvar f = 0; f < 4; f++) begin : gen_func
       if (f < NUM_PHYS_FUNC) begin : gen_present
         qdma_function u_function (
-          .axis_aclk, .axis_aresetn,
+          .axis_aclk, .axis_pwr_rstn, .axis_aresetn, .stream_rstn(c2h_rstn),
           .reg_wr_i(func_wr && func_addr[13:12] == 2'(f)), .reg_rd_i(func_rd && func_addr[13:12] == 2'(f)),
           .reg_addr_i(func_addr[11:0]), .reg_wdata_i(func_wdata), .reg_rdata_o(rdata_of[f]),
           .q_base_o(q_base[f]), .num_q_o(num_q[f]),
@@ -220,7 +229,7 @@ module qdma_subsystem #(
     end
 
     qdma_h2c #(.NumFunc(NUM_PHYS_FUNC)) u_h2c (
-      .axis_aclk, .axis_aresetn,
+      .axis_aclk, .axis_pwr_rstn, .axis_aresetn,
       .q_base_i(q_base), .num_q_i(num_q),
       .s_axis_tvalid(s_axis_qdma_h2c_tvalid), .s_axis_tdata(s_axis_qdma_h2c_tdata),
       .s_axis_tlast(s_axis_qdma_h2c_tlast), .s_axis_tuser_qid(s_axis_qdma_h2c_tuser_qid),
@@ -236,7 +245,7 @@ module qdma_subsystem #(
     logic [15:0] cpl_len, cpl_pkt_id;
 
     qdma_c2h #(.NumFunc(NUM_PHYS_FUNC)) u_c2h (
-      .axis_aclk, .axis_aresetn,
+      .axis_aclk, .stream_rstn(c2h_rstn), .stop_i(c2h_stop), .frames_open_o(c2h_open),
       .s_axis_tvalid(c2h_valid), .s_axis_tdata(c2h_data), .s_axis_tlast(c2h_last),
       .s_axis_ctrl_qid(c2h_qid), .s_axis_ctrl_len(c2h_len), .s_axis_tready(c2h_ready),
       .m_axis_tvalid(m_axis_qdma_c2h_tvalid), .m_axis_tlast(m_axis_qdma_c2h_tlast),
@@ -255,13 +264,13 @@ module qdma_subsystem #(
     assign m_axis_qdma_cpl_ctrl_wait_pld_pkt_id = cpl_pkt_id;
 
     qdma_common_regs #(.NumFunc(NUM_PHYS_FUNC)) u_common_regs (
-      .axis_aclk, .axis_aresetn,
+      .axis_aclk, .axis_aresetn, .stream_rstn(c2h_rstn),
       .reg_rd_i(common_rd), .reg_addr_i(common_addr), .reg_rdata_o(common_rdata),
       .c2h_in_i(c2h_in), .c2h_out_i(c2h_out), .c2h_drop_i(c2h_drop),
       .h2c_in_i(h2c_in), .h2c_drop_i(h2c_drop)
     );
 
-    always_ff @(posedge axis_aclk) mon_h2c_drop_valid <= h2c_drop && axis_aresetn;
+    always_ff @(posedge axis_aclk) mon_h2c_drop_valid <= h2c_drop && axis_aresetn;  // as the counter has it
   end else begin : gen_no_path
     // No data path (section 11.5): what comes in is taken and forgotten, nothing goes out, registers echo.
     logic        unused_wr, rd;
@@ -305,7 +314,7 @@ module qdma_subsystem #(
     assign mon_rss_drop                         = '0;
     assign mon_h2c_drop_valid                   = 1'b0;
 
-    wire unused_inputs = ^{s_axis_qdma_h2c_tvalid, s_axis_qdma_h2c_tlast, s_axis_qdma_h2c_tdata,
+    wire unused_inputs = ^{axis_pwr_rstn, s_axis_qdma_h2c_tvalid, s_axis_qdma_h2c_tlast, s_axis_qdma_h2c_tdata,
                            s_axis_qdma_h2c_tuser_qid, s_axis_qdma_h2c_tuser_mdata, m_axis_qdma_c2h_tready,
                            m_axis_qdma_cpl_tready, m_axis_h2c_tready, s_axis_c2h_tvalid, s_axis_c2h_tdata,
                            s_axis_c2h_tlast, s_axis_c2h_tuser_size};

@@ -10,6 +10,7 @@
 module rss_indirection (
   input  wire         axis_aclk,
   input  wire         axis_aresetn,          // clears the table
+  input  wire         stream_rstn,           // forgets the result on its way
   // Register access: reads show the entry in the same cycle
   input  wire         table_wr_i,
   input  wire   [6:0] table_addr_i,
@@ -57,7 +58,7 @@ module rss_indirection (
   end
 
   always_ff @(posedge axis_aclk) begin
-    rss_valid_o <= hash_valid_i && axis_aresetn;
+    rss_valid_o <= hash_valid_i && stream_rstn;
     if (hash_valid_i) begin
       rss_hash_o      <= hash_i;
       rss_entry_o     <= entry;

@@ -282,7 +282,7 @@ module onic_shell #(
     .s_axil_bvalid(bvalid[Qdma0]), .s_axil_bresp(bresp[Qdma0]), .s_axil_bready(bready[Qdma0]),
     .s_axil_arvalid(arvalid[Qdma0]), .s_axil_araddr(araddr[Qdma0]), .s_axil_arready(arready[Qdma0]),
     .s_axil_rvalid(rvalid[Qdma0]), .s_axil_rdata(rdata[Qdma0]), .s_axil_rresp(rresp[Qdma0]), .s_axil_rready(rready[Qdma0]),
-    .axis_aclk, .axis_aresetn(qdma_axis_rstn),
+    .axis_aclk, .axis_pwr_rstn, .axis_aresetn(qdma_axis_rstn),
     .s_axis_qdma_h2c_tvalid(s_axis_qdma_h2c_sim_tvalid), .s_axis_qdma_h2c_tlast(s_axis_qdma_h2c_sim_tlast),
     .s_axis_qdma_h2c_tdata(s_axis_qdma_h2c_sim_tdata), .s_axis_qdma_h2c_tuser_qid(s_axis_qdma_h2c_sim_tuser_qid),
     .s_axis_qdma_h2c_tuser_mdata(s_axis_qdma_h2c_sim_tuser_mdata), .s_axis_qdma_h2c_tready(s_axis_qdma_h2c_sim_tready),
