@@ -423,16 +423,21 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// # Errors
     /// [`ChangeError`]; the queue is gone then until the next down and up.
     pub fn restart_tx(&mut self, rel_qid: u16) -> Result<(), ChangeError> {
-        let pair = self.remove_pair(rel_qid)?;
-        self.parked.push(Parked::Tx(pair.tx));
-        self.retry_parked()?;
+        let QueuePair { tx, rx } = self.remove_pair(rel_qid)?;
+        let contexts = bringup::contexts(&*self.platform, &self.config);
+        if let Err(cause) = tx.invalidate(&contexts) {
+            self.parked.extend([Parked::Tx(tx), Parked::Rx(rx)]);
+            return Err(cause.into());
+        }
+        self.platform.clock().wait(self.config.timeouts.settle_ns);
+        self.tx_past += tx.release();
         match self.start_tx(rel_qid) {
             Ok(tx) => {
-                self.insert_pair(QueuePair { tx, rx: pair.rx });
+                self.insert_pair(QueuePair { tx, rx });
                 Ok(())
             }
             Err(cause) => {
-                self.parked.push(Parked::Rx(pair.rx));
+                self.parked.push(Parked::Rx(rx));
                 Err(self.queue_error(rel_qid, cause).into())
             }
         }

@@ -160,6 +160,24 @@ fn memory_of_a_queue_that_cannot_be_stopped_is_kept() {
     assert_works(&mock, &mut driver, 0);
 }
 
+/// A queue that can't be restarted takes its partner down with it, but nothing is lost.
+#[test]
+fn a_restart_that_fails_loses_nothing() {
+    for (rx, busy_at) in [(true, 0), (true, 6), (false, 0), (false, 4)] {
+        let mock = Mock::new(10);
+        let mut driver = driver_up(&mock, small());
+        mock.fail(Faults { busy_at: Some(busy_at), ..Faults::default() });
+        let restarted = if rx { driver.restart_rx(1) } else { driver.restart_tx(1) };
+        assert!(restarted.is_err());
+        assert_eq!(driver.restart_rx(1), Err(ChangeError::NoSuchQueue { rel_qid: 1 }));
+        driver.down().unwrap();
+        driver.up().unwrap();
+        assert_works(&mock, &mut driver, 0);
+        driver.remove().unwrap();
+        mock.assert_clean();
+    }
+}
+
 #[test]
 fn a_cmac_that_is_not_there_is_named() {
     let mock = Mock::new(10);

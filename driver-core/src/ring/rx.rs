@@ -238,7 +238,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         if let QueueState::Faulted(fault) = self.state {
             return Err(fault);
         }
-        self.check_status().map_err(|fault| self.fail(fault))?;
+        let status = self.check_status().map_err(|fault| self.fail(fault))?;
         let mut done = 0;
         while done < budget {
             let Some(completion) = self.next().map_err(|fault| self.fail(fault))? else { break };
@@ -248,18 +248,30 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
                 self.give_credit(false)?;
             }
         }
+        if self.promised(&status) {
+            // The status came before its entry is seen (relaxed ordering). The card has notified and would wait for CIDX for
+            // ever, so it is told again that this entry was not read yet, and notifies once more.
+            self.armed = false;
+        }
         self.give_credit(done < budget)?;
         Ok(done)
     }
 
+    /// Does the status word cover an entry that is not seen yet? Index and color together tell ahead from behind: the two
+    /// are never a whole lap apart.
+    fn promised(&self, status: &CompletionStatus) -> bool {
+        if status.color == self.color { status.pidx > self.cidx } else { status.pidx < self.cidx }
+    }
+
     /// The status word is not needed to find completions (their color says it), but it alone carries the card's errors.
-    fn check_status(&self) -> Result<(), QueueFault> {
+    fn check_status(&self) -> Result<CompletionStatus, QueueFault> {
         let raw = self.completions.load64(self.span.status_offset(COMPLETION_BYTES));
         let status = CompletionStatus::from_u64(raw);
         if status.err != CompletionQueueError::None {
             return Err(QueueFault::Status { code: status.err as u8 });
         }
-        self.span.index(status.pidx).map(|_| ())
+        self.span.index(status.pidx)?;
+        Ok(status)
     }
 
     fn peek(&self) -> Completion {

@@ -303,12 +303,12 @@ impl<P: Platform> TxQueue<P> {
         if let Err(cause) = self.check_page(&page, offset, len_bytes) {
             return Err(PostError { page, cause: self.refuse(cause) });
         }
-        let platform = Arc::clone(&self.platform);
+        let dma = self.platform.dma();
         let mapped = page.dma_addr().is_some();
         let lent = if mapped {
-            platform.dma().sync_for_device(page, offset, len_bytes)
+            dma.sync_for_device(page, offset, len_bytes)
         } else {
-            platform.dma().map(page, Direction::ToDevice, offset + len_bytes)
+            dma.map(page, Direction::ToDevice, offset + len_bytes)
         };
         let page = match lent {
             Ok(page) => page,
@@ -316,7 +316,7 @@ impl<P: Platform> TxQueue<P> {
                 return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });
             }
         };
-        let addr = platform.dma().device_addr(&page).0 + offset as u64;
+        let addr = self.platform.dma().device_addr(&page).0 + offset as u64;
         let slot = if mapped { Slot::LentMapped(page) } else { Slot::Lent(page) };
         // The frame is in the ring from here on; a doorbell that fails shows in the queue's state and at the next call.
         let _ = self.push(addr, len_bytes as u16, slot);
@@ -363,15 +363,31 @@ impl<P: Platform> TxQueue<P> {
     /// # Errors
     /// [`QueueFault`] if the card's index can't be. Nothing is taken back then.
     pub fn reap(&mut self) -> Result<u16, QueueFault> {
-        let platform = Arc::clone(&self.platform);
-        self.reap_with(&mut |page| platform.dma().free_page(page))
+        let done = self.begin_reap()?;
+        for _ in 0..done {
+            if let Some(page) = self.release_oldest() {
+                self.platform.dma().free_page(page);
+            }
+        }
+        Ok(done)
     }
 
     /// Like [`TxQueue::reap`], handing each lent page to `on_page`.
     ///
     /// # Errors
     /// [`QueueFault`].
-    pub fn reap_with(&mut self, on_page: &mut impl FnMut(Pg<P>)) -> Result<u16, QueueFault> {
+    pub fn reap_with(&mut self, mut on_page: impl FnMut(Pg<P>)) -> Result<u16, QueueFault> {
+        let done = self.begin_reap()?;
+        for _ in 0..done {
+            if let Some(page) = self.release_oldest() {
+                on_page(page);
+            }
+        }
+        Ok(done)
+    }
+
+    /// How many descriptors may be taken back now.
+    fn begin_reap(&mut self) -> Result<u16, QueueFault> {
         if let QueueState::Faulted(fault) = self.state {
             return Err(fault);
         }
@@ -380,13 +396,16 @@ impl<P: Platform> TxQueue<P> {
         if done > 0 {
             // The status was read before; what it covers may be reused from here on.
             self.platform.dma().dma_rmb();
-            for _ in 0..done {
-                self.release_slot(self.cidx, on_page);
-                self.cidx = self.span.add(self.cidx, 1);
-            }
-            self.counters.completed += u64::from(done);
         }
+        self.counters.completed += u64::from(done);
         Ok(done)
+    }
+
+    /// Free the oldest descriptor; a lent page is returned.
+    fn release_oldest(&mut self) -> Option<Pg<P>> {
+        let page = self.release_slot(self.cidx);
+        self.cidx = self.span.add(self.cidx, 1);
+        page
     }
 
     /// How many descriptors the status word says are done, if that can be true.
@@ -484,20 +503,22 @@ impl<P: Platform> TxQueue<P> {
         Ok(())
     }
 
-    fn release_slot(&mut self, index: u16, on_page: &mut impl FnMut(Pg<P>)) {
+    /// Take back what a descriptor points at; a lent page is returned.
+    fn release_slot(&mut self, index: u16) -> Option<Pg<P>> {
         let dma = self.platform.dma();
         match core::mem::replace(&mut self.slots[usize::from(index)], Slot::Free) {
             Slot::Free => {}
             // The CPU wants to see none of its bytes: it will overwrite them.
             Slot::Own(page) => self.pages.push(dma.sync_for_cpu(page, 0, 0)),
-            Slot::Lent(page) => on_page(dma.unmap(page, 0)),
-            Slot::LentMapped(page) => on_page(dma.sync_for_cpu(page, 0, 0)),
+            Slot::Lent(page) => return Some(dma.unmap(page, 0)),
+            Slot::LentMapped(page) => return Some(dma.sync_for_cpu(page, 0, 0)),
             Slot::Jumbo(slot) => {
                 if let Some(jumbo) = &mut self.jumbo {
                     jumbo.free.push(slot);
                 }
             }
         }
+        None
     }
 
     fn fail(&mut self, fault: QueueFault) -> QueueFault {
@@ -524,13 +545,13 @@ impl<P: Platform> TxQueue<P> {
     /// Last part, once the card can't reach the memory any more: everything is freed.
     pub(crate) fn release(mut self) -> TxCounters {
         self.counters.abandoned += u64::from(self.outstanding());
-        let platform = Arc::clone(&self.platform);
-        let dma = platform.dma();
         for index in 0..self.span.wrap() {
-            self.release_slot(index, &mut |page| dma.free_page(page));
+            if let Some(page) = self.release_slot(index) {
+                self.platform.dma().free_page(page);
+            }
         }
         for page in self.pages.drain(..) {
-            dma.free_page(page);
+            self.platform.dma().free_page(page);
         }
         self.counters
     }

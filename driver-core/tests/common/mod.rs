@@ -199,6 +199,22 @@ impl Mock {
         done
     }
 
+    /// A frame arrives whose completion is held back, though the status word covers it. Returns the completion's index and
+    /// value; until it is written, the entry has what it had before.
+    pub fn receive_late(&self, qid: u16, frame: &[u8]) -> (u16, u64) {
+        let (index, _) = self.next_completion(qid);
+        let at = {
+            let state = self.state();
+            state.cmpt(qid).0 + 8 * u64::from(index)
+        };
+        let before = self.state().load64(at);
+        assert!(self.receive(qid, frame));
+        let state = self.state();
+        let entry = state.load64(at);
+        state.store64(at, before);
+        (index, entry)
+    }
+
     /// Buffers that the card may still use.
     pub fn buffers(&self, qid: u16) -> u16 {
         let state = self.state();
