@@ -76,6 +76,7 @@ impl Clock {
     pub const CMAC: Clock = Clock { num: 102_400, den: 33, phase_ps: 0 };
 
     /// When edge `n` rises.
+    #[inline]
     pub const fn edge(self, n: u64) -> Time {
         // 64 bits do until the product overflows, after weeks of simulated time; 128-bit division costs ten times more.
         let ps = match n.checked_mul(self.num) {
@@ -86,6 +87,7 @@ impl Clock {
     }
 
     /// The number of the first edge at or after `time`.
+    #[inline]
     pub const fn edge_at_or_after(self, time: Time) -> u64 {
         // floor(n·num/den) >= ps exactly when n·num/den >= ps, since ps is whole.
         let ps = time.0.saturating_sub(self.phase_ps);
@@ -96,6 +98,7 @@ impl Clock {
     }
 
     /// `time`, or the first edge after it.
+    #[inline]
     pub const fn align(self, time: Time) -> Time {
         self.edge(self.edge_at_or_after(time))
     }

@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 use regs::{PortId, packet_adapter};
 
 use super::counters::CounterPage;
-use super::{ADAPTER_RX_LATENCY_PS, AXIS_PS, BEAT_LEN_BYTES, Profile, beats};
+use super::{AXIS_PS, BEAT_LEN_BYTES, Profile, beats};
 use crate::observation::Fate;
-use crate::time::{Clock, Time};
+use crate::time::Time;
 use crate::user_box::BoxFrame;
 
 pub(super) struct AdapterRx {
@@ -30,7 +30,7 @@ pub(super) struct AdapterRx {
 
 struct Stored {
     data: Vec<u8>,
-    readable_at: Time,
+    whole_at: Time,
 }
 
 /// `beats` beats leave, one an `axis_aclk` cycle from `start` on.
@@ -129,8 +129,7 @@ impl AdapterRx {
             return (fate, Some(data));
         }
         self.stored_beats += beats(data.len());
-        let readable_at = Clock::AXIS.align(last_beat + ADAPTER_RX_LATENCY_PS);
-        self.frames.push_back(Stored { data, readable_at });
+        self.frames.push_back(Stored { data, whole_at: last_beat });
         (fate, None)
     }
 
@@ -207,7 +206,7 @@ impl AdapterRx {
 
     /// When the reader can begin the next whole frame.
     pub(super) fn ready_at(&self) -> Time {
-        self.frames.front().map_or(Time::NEVER, |frame| frame.readable_at.max(self.reading.end()))
+        self.frames.front().map_or(Time::NEVER, |frame| frame.whole_at.max(self.reading.end()))
     }
 
     /// When the reader has taken out what it began.

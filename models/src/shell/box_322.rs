@@ -3,9 +3,6 @@
 //!
 //! Source: shell.md sections 7 and 14.4.
 
-/// Two slices in the box, one in the MAC subsystem, in cycles of the MAC's clock.
-pub(super) const LATENCY_PS: u64 = 3 * 3104;
-
 /// A register read at a box-relative offset. `None`: nothing answers.
 pub(super) fn read(offset: u32) -> Option<u32> {
     match offset {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use regs::{FuncId, PortId, Qid, qdma_function};
 
 use super::counters::UNMAPPED;
-use super::{AXIS_PS, BOX_250_LATENCY_PS, Observations, Profile, RSS_LATENCY_PS, beats, recycle_into};
+use super::{ADAPTER_RX_LATENCY_PS, AXIS_PS, BOX_250_LATENCY_PS, Observations, Profile, RSS_LATENCY_PS, beats, recycle_into};
 use crate::observation::{Fate, Point};
 use crate::rss::upstream::HashBlock;
 use crate::rss::{INDIRECTION_ENTRIES, Key, OpennicInput, Tables, indirection_index};
@@ -43,7 +43,7 @@ pub(super) struct Function {
 /// Upstream's hash of the last entry depends on what follows it.
 struct UpstreamHash {
     block: HashBlock,
-    /// The cycle after the last beat.
+    /// The edge after the last beat's.
     stream_end: Time,
     undecided: bool,
 }
@@ -56,7 +56,7 @@ pub(super) struct Entry {
     pub(super) filling: Option<PortId>,
     tuser_size: u16,
     beats_in: u32,
-    /// When its header is through the hash; never, as long as the header is not in.
+    /// The edge at which its header is through the hash; never, as long as the header is not in.
     ready_at: Time,
     qid: Option<Qid>,
 }
@@ -166,7 +166,7 @@ impl Function {
         entry.beats_in += beats_in;
         if entry.ready_at == Time::NEVER && entry.beats_in >= header_beats {
             let header_in = now + u64::from(missing.max(1) - 1) * AXIS_PS;
-            entry.ready_at = header_in + BOX_250_LATENCY_PS + RSS_LATENCY_PS;
+            entry.ready_at = Clock::AXIS.align(header_in + ADAPTER_RX_LATENCY_PS + BOX_250_LATENCY_PS + RSS_LATENCY_PS);
         }
     }
 
@@ -186,13 +186,13 @@ impl Function {
 
     /// Upstream: this frame decides the fields of the one before, if they touch.
     fn hash_upstream(&mut self, now: Time, data: &[u8], total: u32, observations: &mut Observations) {
-        let gap_cycles = now.0.saturating_sub(self.upstream.stream_end.0) / AXIS_PS;
+        let gap_cycles = Clock::AXIS.align(now).0.saturating_sub(self.upstream.stream_end.0) / AXIS_PS;
         let before = self.upstream.block.push(data, total as usize, gap_cycles);
         self.decide(now, before, observations);
     }
 
     fn expect_next(&mut self, now: Time, total: u32, whole: bool, observations: &mut Observations) {
-        self.upstream.stream_end = now + u64::from(total) * AXIS_PS;
+        self.upstream.stream_end = Clock::AXIS.align(now) + u64::from(total) * AXIS_PS;
         self.upstream.undecided = true;
         if !whole {
             // Its beats do not come in consecutive cycles, so nothing follows it in time to lend or borrow a nibble.
@@ -218,16 +218,14 @@ impl Function {
         let qid = self.choose(now, &input, observations);
         if let Some(entry) = self.fifo.back_mut() {
             entry.qid = qid;
-            entry.ready_at = entry.ready_at.max(now);
+            entry.ready_at = entry.ready_at.max(Clock::AXIS.align(now));
         }
     }
 
     /// When the head frame asks the arbiter.
     pub(super) fn request_due(&self) -> Time {
         match self.fifo.front() {
-            Some(Entry { qid: Some(_), ready_at, .. }) if !self.has_requested && *ready_at < Time::NEVER => {
-                Clock::AXIS.align((*ready_at).max(self.eligible_at))
-            }
+            Some(Entry { qid: Some(_), ready_at, .. }) if !self.has_requested => (*ready_at).max(self.eligible_at),
             _ => Time::NEVER,
         }
     }
@@ -239,7 +237,7 @@ impl Function {
     /// The last frame's last beat was accepted: the next frame may ask from `time` on.
     pub(super) fn eligible_from(&mut self, time: Time) {
         self.has_requested = false;
-        self.eligible_at = time;
+        self.eligible_at = Clock::AXIS.align(time);
     }
 
     /// Queue and length of the frame that the arbiter chose.

@@ -78,8 +78,7 @@ impl Shell {
     /// Take the next frame from the QDMA. True when there was one.
     pub(super) fn take_h2c(&mut self, qdma: &mut dyn QdmaStream) -> bool {
         let now = self.now;
-        let ready_at = self.system.ready_at(Module::Qdma).max(self.system.ready_at(Module::Box250));
-        if ready_at > now {
+        if let Some(ready_at) = self.system.waits_for(&[Module::Qdma, Module::Box250, Module::Box250Plugin], now) {
             self.h2c.free_at = self.h2c.free_at.max(ready_at);
             self.h2c.waiting = false;
             return false;

@@ -59,8 +59,8 @@ const BEAT_LEN_BYTES: usize = 64;
 /// One cycle of `axis_aclk`.
 const AXIS_PS: u64 = Clock::AXIS.num;
 
-/// From a frame's last beat in the receive buffer to its first beat out of it, in `axis_aclk` cycles. With the two
-/// below, 25 cycles from MAC to C2H handshake. Source: shell.md section 19.
+/// From the MAC through box 322 and the receive buffer into box 250. With the two below, 25 cycles of `axis_aclk` from MAC
+/// to C2H handshake. The model spends all three behind the buffer. Source: shell.md section 19.
 const ADAPTER_RX_LATENCY_PS: u64 = 14 * AXIS_PS;
 /// Through box 250.
 const BOX_250_LATENCY_PS: u64 = 4 * AXIS_PS;
@@ -239,6 +239,8 @@ pub struct Shell {
     pool: Vec<Vec<u8>>,
     box_drops: Vec<(&'static str, u64)>,
     reset_losses: u64,
+    /// What [`Shell::earliest`] said last, as long as nothing has changed since.
+    next: Option<Option<(Time, Event)>>,
     /// Upstream, quirks Q2 and Q13: an access that never got an answer blocks all later ones.
     wedged: bool,
 }
@@ -270,6 +272,7 @@ impl Shell {
             pool: Vec::new(),
             box_drops: Vec::new(),
             reset_losses: 0,
+            next: None,
             wedged: false,
             cfg,
         })
@@ -291,6 +294,7 @@ impl Shell {
     /// [`Shell::reset_losses`]; time, `pkt_id` order and buffers go on.
     pub fn reset(&mut self) {
         let now = self.now;
+        self.next = None;
         self.system.power_up(now);
         for module in self.system.modules() {
             self.clear(module, now);
@@ -354,7 +358,16 @@ impl Shell {
     /// A frame arrives: its first beat at `start` (or the first edge of the MAC clock at which the wire is free), one beat
     /// a cycle. `err`: its FCS is wrong.
     pub fn wire_rx(&mut self, start: Time, port: PortId, data: Vec<u8>, err: bool) {
-        self.ports[port.0 as usize].cmac.announce(start, data, err);
+        let p = port.0 as usize;
+        self.ports[p].cmac.announce(start, data, err);
+        // Mostly what was next still is. On a tie the order of `earliest` holds.
+        let due = self.ports[p].cmac.rx_due();
+        self.next = match self.next {
+            Some(Some((time, event))) if time < due => Some(Some((time, event))),
+            Some(Some((time, _))) if time == due => None,
+            Some(_) => Some(Some((due, Event::RxEnd(p)))),
+            None => None,
+        };
     }
 
     /// The next frame that left the port: when its last beat left, its bytes, `tuser_err` (constant 0, as upstream).
@@ -369,14 +382,15 @@ impl Shell {
 
     /// When there is work next that does not wait for the QDMA.
     pub fn next_event(&self) -> Option<Time> {
-        self.earliest().map(|(time, _)| time)
+        self.next.unwrap_or_else(|| self.earliest()).map(|(time, _)| time)
     }
 
     /// Do all work due at or before `now`, in order of time.
     pub fn step(&mut self, now: Time, qdma: &mut dyn QdmaStream) {
         loop {
-            while let Some((time, event)) = self.earliest() {
+            while let Some((time, event)) = self.next.take().unwrap_or_else(|| self.earliest()) {
                 if time > now {
+                    self.next = Some(Some((time, event)));
                     break;
                 }
                 // An event that became possible late (a write, a stall that ended) happens now, not in the past.
@@ -390,6 +404,7 @@ impl Shell {
             if !offered && !taken {
                 return;
             }
+            self.next = None;
         }
     }
 
@@ -399,11 +414,13 @@ impl Shell {
             Event::Read(port) => self.read(port),
             Event::Decide(func) => self.functions[func].decide_last(self.now, &mut self.observations),
             Event::C2hEnd => self.c2h_end(qdma),
-            Event::Request => self.request(),
-            Event::Grant => {
-                self.arbiter.grant();
-                self.offer(qdma);
+            Event::Request => {
+                self.request();
+                if self.arbiter.due() <= self.now {
+                    self.grant(qdma);
+                }
             }
+            Event::Grant => self.grant(qdma),
             Event::H2c => {
                 if self.h2c.is_holding() {
                     self.h2c_enter();
@@ -444,7 +461,8 @@ impl Shell {
         let (now, profile) = (self.now, self.cfg.profile);
         let port = &mut self.ports[p];
         let Some(arrived) = port.cmac.arrive(&self.cfg) else { return };
-        if self.system.in_reset(Module::Cmac(p), now) || self.system.in_reset(Module::Adapter(p), now) || self.system.box_322_in_reset(now) {
+        let stages = [Module::Cmac(p), Module::Box322, Module::Box322Plugin, Module::Adapter(p)];
+        if self.system.waits_for(&stages, now).is_some() {
             self.reset_losses += 1;
             return recycle_into(&mut self.pool, arrived.data);
         }
@@ -455,8 +473,7 @@ impl Shell {
             recycle_into(&mut self.pool, arrived.data);
             Fate::Disabled
         } else {
-            let at = now + box_322::LATENCY_PS;
-            let (fate, refused) = port.rx.store(at, arrived.data, arrived.err, profile, &mut port.counters);
+            let (fate, refused) = port.rx.store(now, arrived.data, arrived.err, profile, &mut port.counters);
             if profile == Profile::Corrected {
                 port.count_rx(fate, len_bytes);
             }
@@ -466,14 +483,17 @@ impl Shell {
             fate
         };
         self.observations.push(now, Point::RxEnd { port: port.id, fate });
+        // Mostly the reader waits for it, and there is no need to look for what is due next.
+        if port.read_due() <= now {
+            self.read(p);
+        }
     }
 
     /// The receive buffer's reader can move a frame, or a part of one, to where box 250 sends it.
     fn read(&mut self, p: usize) {
         let now = self.now;
-        let ready_at = self.system.ready_at(Module::Box250).max(self.system.ready_at(Module::Box250Plugin));
         let port = &mut self.ports[p];
-        if ready_at > now {
+        if let Some(ready_at) = self.system.waits_for(&[Module::Box250, Module::Box250Plugin], now) {
             port.read_at = ready_at;
             return;
         }
@@ -493,10 +513,9 @@ impl Shell {
 
     fn read_to_function(&mut self, p: usize, f: usize) {
         let now = self.now;
-        let ready_at = self.system.ready_at(Module::Qdma);
         let (port, function) = (&mut self.ports[p], &mut self.functions[f]);
         let Some(moving) = &mut port.moving else { return };
-        if ready_at > now {
+        if let Some(ready_at) = self.system.waits_for(&[Module::Qdma], now) {
             port.read_at = ready_at;
             return;
         }
@@ -581,6 +600,11 @@ impl Shell {
             }
         }
         self.arbiter.request(self.now, group);
+    }
+
+    fn grant(&mut self, qdma: &mut dyn QdmaStream) {
+        self.arbiter.grant();
+        self.offer(qdma);
     }
 
     /// Offer the granted function's frame to the QDMA. True when it went.

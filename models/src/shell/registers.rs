@@ -73,6 +73,7 @@ impl Shell {
         if self.is_in_reset(target, now) {
             return self.answer_in_reset(offset).map(|_| ());
         }
+        self.next = None;
         match target {
             Target::System(at) => self.write_system(now, at, value),
             Target::Function(f, at) => self.functions[f].write(at, value),

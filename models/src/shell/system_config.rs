@@ -62,6 +62,8 @@ struct Unit {
 pub(super) struct SystemConfig {
     units: Vec<Unit>,
     profile: Profile,
+    /// When the last of them is out of reset: from then on no frame needs to ask for one.
+    all_ready_at: Time,
 }
 
 impl SystemConfig {
@@ -71,7 +73,7 @@ impl SystemConfig {
         let units = modules.into_iter().chain(ports);
         let ready_at = Time(POWER_UP_PS);
         let units = units.map(|module| Unit { module, requested_at: None, ready_at, done_at: ready_at }).collect();
-        SystemConfig { units, profile: cfg.profile }
+        SystemConfig { units, profile: cfg.profile, all_ready_at: ready_at }
     }
 
     pub(super) fn modules(&self) -> Vec<Module> {
@@ -90,6 +92,7 @@ impl SystemConfig {
             unit.ready_at = now + POWER_UP_PS;
             unit.done_at = unit.ready_at;
         }
+        self.all_ready_at = now + POWER_UP_PS;
     }
 
     /// A software reset. False when upstream loses the request.
@@ -106,6 +109,7 @@ impl SystemConfig {
             Profile::Corrected => unit.ready_at,
             Profile::Upstream => now + AXIL_PS,
         };
+        self.all_ready_at = self.all_ready_at.max(unit.ready_at);
         true
     }
 
@@ -114,11 +118,15 @@ impl SystemConfig {
     }
 
     pub(super) fn in_reset(&self, module: Module, now: Time) -> bool {
-        self.ready_at(module) > now
+        self.all_ready_at > now && self.ready_at(module) > now
     }
 
-    pub(super) fn box_322_in_reset(&self, now: Time) -> bool {
-        self.in_reset(Module::Box322, now) || self.in_reset(Module::Box322Plugin, now)
+    /// Whether any of the modules is in reset: the end of the last one's, if so.
+    pub(super) fn waits_for(&self, modules: &[Module], now: Time) -> Option<Time> {
+        if self.all_ready_at <= now {
+            return None;
+        }
+        modules.iter().map(|module| self.ready_at(*module)).max().filter(|ready_at| *ready_at > now)
     }
 
     /// SHELL_STATUS or USER_STATUS. Bits of modules that do not exist read 1.
