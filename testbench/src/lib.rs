@@ -2,7 +2,16 @@
 
 pub mod bench;
 pub mod card;
+pub mod cli;
+pub mod counters;
+pub mod execute;
+pub mod frames;
+pub mod golden;
 pub mod host_memory;
+pub mod input;
 pub mod outcome;
 pub mod run;
+pub mod scoreboard;
+pub mod session;
 pub mod shape;
+pub mod vectors;

@@ -1,2 +1,7 @@
 //! The `onic` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testbench::cli::main().into()
+}

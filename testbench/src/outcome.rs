@@ -4,7 +4,8 @@
 //! arrives at a port has the n-th [`Point::RxEnd`]; the n-th accepted one the n-th [`Point::Rss`] of the function that the
 //! port belongs to; and the n-th of a queue is the n-th that the driver takes out of it. Nothing is looked up by content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 use models::observation::{Fate, Observation, Point};
 use models::time::Time;
@@ -72,10 +73,30 @@ pub struct Sum {
 }
 
 impl Sum {
+    /// Add `frames` to a named drop; none adds nothing.
+    pub fn lost(&mut self, reason: &str, frames: u64) {
+        if frames > 0 {
+            *self.drops.entry(reason.to_string()).or_default() += frames;
+        }
+    }
+
     /// in + made − out − drops − inside; 0 when the books balance.
     pub fn missing(&self) -> i128 {
         let gone: u64 = self.host_out + self.wire_out + self.drops.values().sum::<u64>() + self.inside;
         i128::from(self.wire_in) + i128::from(self.host_in) - i128::from(gone)
+    }
+}
+
+impl fmt::Display for Sum {
+    /// `in 10 + made 0 = out 9 + 0 + drops 1 (port0.error 1) + inside 0`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "in {} + made {} = host {} + wire {}", self.wire_in, self.host_in, self.host_out, self.wire_out)?;
+        write!(f, " + drops {}", self.drops.values().sum::<u64>())?;
+        if !self.drops.is_empty() {
+            let list: Vec<String> = self.drops.iter().map(|(reason, frames)| format!("{reason} {frames}")).collect();
+            write!(f, " ({})", list.join(", "))?;
+        }
+        write!(f, " + inside {}", self.inside)
     }
 }
 
@@ -107,7 +128,7 @@ impl Outcome {
     pub fn paths(&self, function_of: impl Fn(PortId) -> FuncId) -> Vec<Path> {
         let mut arrived: BTreeMap<PortId, usize> = BTreeMap::new();
         let mut paths: Vec<Path> = Vec::new();
-        let mut waiting: BTreeMap<FuncId, std::collections::VecDeque<usize>> = BTreeMap::new();
+        let mut waiting: BTreeMap<FuncId, VecDeque<usize>> = BTreeMap::new();
         // Two passes: at two clocks, a function's observation may be reported before the port's that caused it.
         for observation in &self.observations {
             if let Point::RxEnd { port, fate } = observation.point {
@@ -132,7 +153,7 @@ impl Outcome {
 
     /// For each delivered frame, the path that it took, by order in its queue.
     pub fn paths_of_delivered(&self, paths: &[Path]) -> Vec<Option<usize>> {
-        let mut queues: BTreeMap<(FuncId, u16), std::collections::VecDeque<usize>> = BTreeMap::new();
+        let mut queues: BTreeMap<(FuncId, u16), VecDeque<usize>> = BTreeMap::new();
         for (i, path) in paths.iter().enumerate() {
             if let (Some((func, _, entry)), Fate::Accepted) = (path.rss, path.fate) {
                 queues.entry((func, entry)).or_default().push_back(i);

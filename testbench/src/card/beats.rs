@@ -700,9 +700,11 @@ impl Port {
     /// The end of a frame in the receive side; and the beats of those that ended a while ago are in the room by now.
     #[inline]
     fn look_at_rx_end(&mut self, simulation: &Simulation) -> Option<Fate> {
-        self.under_way_beats -= self.settling[ROOM_LAG_CYCLES - 1];
-        self.settling.copy_within(..ROOM_LAG_CYCLES - 1, 1);
-        self.settling[0] = 0;
+        if self.under_way_beats > 0 {
+            self.under_way_beats -= self.settling[ROOM_LAG_CYCLES - 1];
+            self.settling.copy_within(..ROOM_LAG_CYCLES - 1, 1);
+            self.settling[0] = 0;
+        }
         let fate = self.rx_end.as_ref()?.look(simulation, rx_fate)?;
         self.settling[0] = self.under_way.pop_front().unwrap_or(0);
         Some(fate)

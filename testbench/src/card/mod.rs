@@ -1,8 +1,16 @@
 //! A card, whatever it is made of, as the testbench runs it.
 
+mod choice;
+#[cfg(feature = "rtl")]
+pub mod beats;
+#[cfg(feature = "rtl")]
+pub mod hybrid;
+pub mod model;
+
 use models::host_memory::HostMemory;
 use models::time::Time;
 
+pub use choice::{Choice, RtlChoice, qdma_config};
 pub use models::observation::{Fate, Observation, Point};
 use regs::{Bar, FuncId, PortId};
 

@@ -18,20 +18,12 @@ pub struct ModelCard {
     qdma: Qdma,
     now: Time,
     wire: Vec<VecDeque<WireFrame>>,
-    /// When each port's wire is free again.
-    wire_free: Vec<Time>,
     gated: bool,
     out: Vec<VecDeque<WireFrame>>,
-    spare: Vec<Vec<u8>>,
 }
 
 /// Time that a register access takes on the model: a round trip of PCIe and AXI-Lite, so that time passes in poll loops.
 const MMIO_PS: u64 = 200_000;
-
-/// Time on a 100 Gb/s wire of a frame without its FCS: preamble, FCS and the least gap are 24 bytes. Source: IEEE 802.3.
-pub fn wire_time_ps(len_bytes: usize) -> u64 {
-    (len_bytes as u64 + 24) * 80
-}
 
 impl ModelCard {
     /// Join a shell and a QDMA.
@@ -42,10 +34,8 @@ impl ModelCard {
             qdma,
             now: Time::ZERO,
             wire: vec![VecDeque::new(); n],
-            wire_free: vec![Time::ZERO; n],
             gated: true,
             out: vec![VecDeque::new(); n],
-            spare: Vec::new(),
         }
     }
 
@@ -55,7 +45,7 @@ impl ModelCard {
         if self.gated && !self.shell.wire_room(PortId(port as u8), frame.data.len()) {
             return None;
         }
-        Some(frame.time.max(self.wire_free[port]).max(self.now))
+        Some(frame.time.max(self.shell.wire_free_at(PortId(port as u8))).max(self.now))
     }
 
     fn next_event(&self) -> Time {
@@ -69,12 +59,16 @@ impl ModelCard {
             while self.wire_due(port).is_some_and(|due| due <= self.now)
                 && let Some(frame) = self.wire[port].pop_front()
             {
-                self.wire_free[port] = self.now + wire_time_ps(frame.data.len());
                 self.shell.wire_rx(self.now, PortId(port as u8), frame.data, frame.err);
             }
         }
         self.shell.step(self.now, &mut self.qdma);
         self.qdma.step(self.now, memory);
+        // What the QDMA did may have freed a stalled stream or brought up an H2C frame.
+        while self.qdma.take_stream_change() {
+            self.shell.step(self.now, &mut self.qdma);
+            self.qdma.step(self.now, memory);
+        }
     }
 
     /// Move frames that have left the shell to their queues; the port of the first.
@@ -180,8 +174,14 @@ impl Card for ModelCard {
         self.shell.pop_observation()
     }
 
+    fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let counters = self.qdma.counters();
+        counters.c2h.drops().chain(counters.h2c.drops()).for_each(|(reason, frames)| each(reason.name(), frames));
+        self.shell.box_drops().iter().for_each(|&(reason, frames)| each(reason, frames));
+    }
+
     fn recycle(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_else(|| self.shell.recycle())
+        self.shell.recycle()
     }
 
     fn idle(&self) -> bool {

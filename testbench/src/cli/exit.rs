@@ -54,6 +54,15 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
+impl From<crate::execute::ExecuteError> for Exit {
+    fn from(error: crate::execute::ExecuteError) -> Exit {
+        match error {
+            crate::execute::ExecuteError::Card(_) => Exit::BadInput,
+            crate::execute::ExecuteError::Build(_) => Exit::ToolMissing,
+        }
+    }
+}
+
 impl Failure {
     /// With another code.
     pub fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Failure {

@@ -1,12 +1,14 @@
 //! `onic hash`: the hash of a tuple or a frame by either function, the key in all its spellings, and measured vectors.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use models::rss::{self, HashFunction, HashInput, Key, MicrosoftInput, OpennicInput};
 use serde_json::json;
+use traces::golden::measured::{self, Row};
 
 use super::args::{HashArg, HashArgs};
 use super::exit::{Exit, Failure};
@@ -123,18 +125,21 @@ fn print_hashes(key: &Key, inputs: &[HashInput; 2], args: &HashArgs) {
 
 /// Hold a file of measured hashes against a profile, or against the RTL.
 fn check(path: &Path, args: &HashArgs) -> Result<Exit, Failure> {
-    let rows = vectors::read(path)?;
+    let name = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("{name}"))?;
+    let rows = measured::parse(&text).with_context(|| format!("{name}"))?;
     if rows.is_empty() {
-        eprintln!("{}: no rows", path.display());
+        eprintln!("{name}: no rows");
         return Ok(Exit::NothingCompared);
     }
     let computed = match args.profile.as_str() {
-        "upstream" => vectors::upstream(&rows),
-        "corrected" => vectors::corrected(&rows),
+        "upstream" => vectors::upstream(&rows)?,
+        "corrected" => vectors::corrected(&rows)?,
         "rtl" => rtl_hashes(&rows)?,
         other => return Err(anyhow!("--profile {other}: upstream, corrected or rtl").into()),
     };
     let mismatches = vectors::compare(&rows, &computed);
+    let agreed = rows.len() - mismatches.len();
     let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut unexplained = Vec::new();
     for mismatch in &mismatches {
@@ -143,18 +148,17 @@ fn check(path: &Path, args: &HashArgs) -> Result<Exit, Failure> {
             None => unexplained.push(mismatch),
         }
     }
-    let agreed = rows.len() - mismatches.len();
     if args.json {
         let list: Vec<_> = unexplained
             .iter()
-            .map(|m| json!({ "line": m.line, "case": m.case, "measured": format!("{:08x}", m.measured), "computed": format!("{:08x}", m.computed) }))
+            .map(|m| json!({ "row": m.row, "measured": format!("{:08x}", m.measured), "computed": format!("{:08x}", m.computed) }))
             .collect();
         println!("{}", json!({ "version": 1, "rows": rows.len(), "agreed": agreed, "expected_differences": classes, "unexplained": list }));
     } else {
-        println!("{}: {} rows, {agreed} agree with profile {}", path.display(), rows.len(), args.profile);
-        classes.iter().for_each(|(name, count)| println!("  {count:>5} differ as they must: {name}"));
+        println!("{name}: {} rows, {agreed} agree with {}", rows.len(), args.profile);
+        classes.iter().for_each(|(class, count)| println!("  {count:>5} differ as they must: {class}"));
         for m in unexplained.iter().take(10) {
-            println!("  line {} ({}): measured {:08x}, computed {:08x}", m.line, m.case, m.measured, m.computed);
+            println!("  row {}: measured {:08x}, computed {:08x}", m.row, m.measured, m.computed);
         }
         if !unexplained.is_empty() {
             println!("  {:>5} differ without a reason", unexplained.len());
@@ -164,17 +168,11 @@ fn check(path: &Path, args: &HashArgs) -> Result<Exit, Failure> {
 }
 
 #[cfg(feature = "rtl")]
-fn rtl_hashes(rows: &[vectors::Row]) -> Result<Vec<u32>, Failure> {
-    crate::rtl_checks::hashes(rows).map_err(|error| Failure::new(Exit::Difference, error))
+fn rtl_hashes(rows: &[Row]) -> Result<Vec<u32>, Failure> {
+    crate::rtl_hash::hashes(rows).map_err(|error| Failure::new(Exit::Difference, error))
 }
 
 #[cfg(not(feature = "rtl"))]
-fn rtl_hashes(_rows: &[vectors::Row]) -> Result<Vec<u32>, Failure> {
-    bail_without_rtl()
-}
-
-#[cfg(not(feature = "rtl"))]
-fn bail_without_rtl<T>() -> Result<T, Failure> {
-    let error = || -> anyhow::Result<T> { bail!("this onic was built without RTL (ONIC_NO_RTL)") };
-    error().map_err(|e| Failure::new(Exit::ToolMissing, e))
+fn rtl_hashes(_rows: &[Row]) -> Result<Vec<u32>, Failure> {
+    Err(Failure::new(Exit::ToolMissing, anyhow!("this onic was built without RTL (ONIC_NO_RTL=1)")))
 }

@@ -1,0 +1,83 @@
+//! From options to a session: cards, settings, input.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use driver_core::rss::Table;
+use models::shell::Profile;
+use regs::PortId;
+
+use super::args::{CardArgs, HashArg, ProfileArg, RuntsArg};
+use super::exit::{Exit, Failure};
+use crate::card::{Choice, RtlChoice};
+use crate::golden;
+use crate::input::{self, Input, Runts, Source};
+use crate::run::{HostProfile, Setup};
+
+/// Settings and cards of a command.
+pub(super) struct Cards {
+    pub(super) card: Choice,
+    pub(super) against: Option<Choice>,
+    pub(super) setup: Setup,
+}
+
+/// Settings and cards from options.
+pub(super) fn cards(args: &CardArgs) -> Result<Cards, Failure> {
+    if args.rss_hash == HashArg::Microsoft {
+        let error = anyhow!("no card here hashes as Microsoft published it; OpenNIC's hash is `opennic`");
+        return Err(Failure::from(error).hint("onic hash computes both functions for a tuple or a frame"));
+    }
+    let rss_table = args.rss_table.as_ref().map(|spec| Table::from_slice(&spec.entries())).transpose().context("--rss-table")?;
+    let setup = Setup {
+        shape: args.shape.clone(),
+        rss_key: args.rss_key.as_deref().map(golden::parse_key).transpose()?,
+        rss_table,
+        pace: args.pace,
+        host: HostProfile { packet_ns: args.host_ns, ..HostProfile::default() },
+        hang_cycles: args.hang_cycles,
+        check_memory: !args.no_memory_checks,
+    };
+    let against = (args.against != "none").then(|| choice(&args.against, args, false));
+    Ok(Cards { card: choice(&args.card, args, true), against, setup })
+}
+
+fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
+    let profile = match args.profile {
+        ProfileArg::Corrected => Profile::Corrected,
+        ProfileArg::Upstream => Profile::Upstream,
+    };
+    let rtl = RtlChoice {
+        seed: args.seed,
+        stalls: args.stalls.clone(),
+        tap: args.tap.clone().filter(|_| under_test),
+        fault: args.rtl_fault.filter(|_| under_test),
+        ..RtlChoice::default()
+    };
+    Choice { name: name.into(), profile, rtl }
+}
+
+/// Captures by name.
+pub(super) fn input(names: &[String], args: &CardArgs) -> Result<Input, Failure> {
+    let sources: Vec<Source> = names.iter().map(|name| Source::from(name.as_str())).collect();
+    check_ports(&sources, args)?;
+    let runts = if args.runts == RuntsArg::Pad { Runts::Pad } else { Runts::Keep };
+    Ok(input::read(&sources, &args.shape, runts)?)
+}
+
+fn check_ports(sources: &[Source], args: &CardArgs) -> Result<(), Failure> {
+    match sources.iter().find(|source| source.port.0 >= args.shape.ports) {
+        None => Ok(()),
+        Some(Source { path, port: PortId(port) }) => {
+            let error = anyhow!("{}@{port}: the card has {} port(s)", path.display(), args.shape.ports);
+            Err(Failure::new(Exit::BadInput, error).hint(format!("--shape 2x{}", port + 1)))
+        }
+    }
+}
+
+/// A golden case's folder, if that is what the only input is.
+pub(super) fn case_folder(names: &[String]) -> Option<&Path> {
+    match names {
+        [name] => Some(Path::new(name)).filter(|path| path.join("case.toml").is_file()),
+        _ => None,
+    }
+}
