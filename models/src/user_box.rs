@@ -29,6 +29,7 @@ pub enum Egress {
 }
 
 /// A user plugin's behaviour, called once a frame.
+#[expect(clippy::wrong_self_convention, reason = "the frame comes from there; nothing is converted")]
 pub trait UserBox: Send {
     /// A frame from a port's packet adapter, towards a function. Edit in place, name the egress.
     fn from_port(&mut self, port: PortId, frame: &mut BoxFrame) -> Egress;

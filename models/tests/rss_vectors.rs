@@ -19,7 +19,11 @@ fn rows(file: &str) -> Option<Vec<Row>> {
     };
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
-    Some(lines.map(|line| names.iter().map(ToString::to_string).zip(line.split(',').map(str::to_string)).collect()).collect())
+    Some(
+        lines
+            .map(|line| names.iter().map(ToString::to_string).zip(line.split(',').map(str::to_string)).collect())
+            .collect(),
+    )
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

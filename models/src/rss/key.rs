@@ -151,7 +151,10 @@ mod tests {
     fn the_default_key_reads_as_ethtool_shows_it() {
         let text = Key::DEFAULT.to_string();
         assert!(text.starts_with("17:14:e3:d6:7e:c8:") && text.ends_with(":9c:7c"), "{text}");
-        assert_eq!(Key::DEFAULT.number(), "0x7c9c37de18dc4386d9270f6f260374b8bfd0404b7872e224dc1b91bb011ba7a6376cc87ed6e31417");
+        assert_eq!(
+            Key::DEFAULT.number(),
+            "0x7c9c37de18dc4386d9270f6f260374b8bfd0404b7872e224dc1b91bb011ba7a6376cc87ed6e31417"
+        );
     }
 
     #[test]

@@ -148,7 +148,9 @@ fn ipv4(packet: &[u8]) -> Option<MicrosoftInput> {
     let ports = if fragment { None } else { ports(header[9], packet.get(header_len_bytes..)) };
     Some(match ports {
         None => MicrosoftInput::Ipv4 { source, destination },
-        Some((source_port, destination_port)) => MicrosoftInput::Ipv4Ports { source, destination, source_port, destination_port },
+        Some((source_port, destination_port)) => {
+            MicrosoftInput::Ipv4Ports { source, destination, source_port, destination_port }
+        }
     })
 }
 
@@ -162,7 +164,9 @@ fn ipv6(packet: &[u8]) -> Option<MicrosoftInput> {
     let ports = upper_layer(header[6], &packet[40..]).and_then(|(protocol, rest)| ports(protocol, Some(rest)));
     Some(match ports {
         None => MicrosoftInput::Ipv6 { source, destination },
-        Some((source_port, destination_port)) => MicrosoftInput::Ipv6Ports { source, destination, source_port, destination_port },
+        Some((source_port, destination_port)) => {
+            MicrosoftInput::Ipv6Ports { source, destination, source_port, destination_port }
+        }
     })
 }
 
@@ -228,10 +232,13 @@ mod tests {
         "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa".parse().expect("40 bytes")
     }
 
-    /// Microsoft, "Verifying the RSS Hash Calculation", IPv4: 4-tuple, 2-tuple.
+    /// Source and port, destination and port, hash of the 4-tuple, of the 2-tuple.
+    type Row = ([u8; 4], u16, [u8; 4], u16, u32, u32);
+
+    /// Microsoft, "Verifying the RSS Hash Calculation", IPv4.
     #[test]
     fn rss_01_published_ipv4_vectors() {
-        let rows: [([u8; 4], u16, [u8; 4], u16, u32, u32); 5] = [
+        let rows: [Row; 5] = [
             ([66, 9, 149, 187], 2794, [161, 142, 100, 80], 1766, 0x51ccc178, 0x323e8fc2),
             ([199, 92, 111, 2], 14230, [65, 69, 140, 83], 4739, 0xc626b0ea, 0xd718262a),
             ([24, 19, 198, 95], 12898, [12, 22, 207, 184], 38024, 0x5c2b394a, 0xd2d0a5de),
@@ -307,10 +314,15 @@ mod tests {
         let authentication = [TCP, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for (first, extensions) in [(UDP, &[][..]), (0, &hop_then_routing), (51, &authentication)] {
             let input = MicrosoftInput::parse(&ipv6_frame(first, extensions));
-            assert!(matches!(input, MicrosoftInput::Ipv6Ports { source_port: 0x1234, destination_port: 0x5678, .. }), "{first}: {input}");
+            assert!(
+                matches!(input, MicrosoftInput::Ipv6Ports { source_port: 0x1234, destination_port: 0x5678, .. }),
+                "{first}: {input}"
+            );
         }
         let addresses = MicrosoftInput::Ipv6 { source: [1; 16], destination: [2; 16] };
-        for (first, extensions) in [(44, &[UDP, 0, 0, 0, 0, 0, 0, 0][..]), (58, &[]), (0, &[UDP, 255, 0, 0, 0, 0, 0, 0])] {
+        for (first, extensions) in
+            [(44, &[UDP, 0, 0, 0, 0, 0, 0, 0][..]), (58, &[]), (0, &[UDP, 255, 0, 0, 0, 0, 0, 0])]
+        {
             assert_eq!(MicrosoftInput::parse(&ipv6_frame(first, extensions)), addresses, "{first}");
         }
     }

@@ -55,7 +55,13 @@ impl OpennicInput {
     }
 
     /// The fields of an untagged frame with these headers.
-    pub fn tuple(protocol: u8, source: [u8; 4], destination: [u8; 4], source_port: u16, destination_port: u16) -> OpennicInput {
+    pub fn tuple(
+        protocol: u8,
+        source: [u8; 4],
+        destination: [u8; 4],
+        source_port: u16,
+        destination_port: u16,
+    ) -> OpennicInput {
         let (s, d) = (source_port.to_be_bytes(), destination_port.to_be_bytes());
         OpennicInput { vlan_nibble: 0, protocol, source, destination, ports: [s[0], s[1], d[0], d[1]] }
     }
@@ -198,7 +204,9 @@ mod tests {
     fn onic_07_reference_numbers() {
         let microsoft: Key = MICROSOFT_KEY.parse().expect("40 bytes");
         for (source, sport, destination, dport, expected) in ROWS {
-            let hash = |key: Key, protocol| opennic(key.bytes(), &OpennicInput::tuple(protocol, source, destination, sport, dport));
+            let hash = |key: Key, protocol| {
+                opennic(key.bytes(), &OpennicInput::tuple(protocol, source, destination, sport, dport))
+            };
             let got = [hash(microsoft, 6), hash(microsoft, 17), hash(Key::DEFAULT, 6), hash(Key::DEFAULT, 17)];
             assert_eq!(got, expected, "{source:?}:{sport}");
         }
@@ -229,7 +237,11 @@ mod tests {
             for ihl in 0..16u8 {
                 let ports = OpennicInput::parse(&frame(start, ihl, 128)).ports;
                 let at = start as u8 + 4 * ihl;
-                assert_eq!(ports, if ihl < 5 { [0; 4] } else { [at, at + 1, at + 2, at + 3] }, "start {start}, IHL {ihl}");
+                assert_eq!(
+                    ports,
+                    if ihl < 5 { [0; 4] } else { [at, at + 1, at + 2, at + 3] },
+                    "start {start}, IHL {ihl}"
+                );
             }
         }
     }

@@ -67,7 +67,13 @@ impl HashBlock {
     /// The same with a stall between the frame's first and second beat: the second beat's header bytes are not captured.
     /// A two-beat frame whose second beat was presented but not taken gives *two* results (quirk Q3): the second beat is
     /// read as a frame of its own. Results come in order, those of the frame before included.
-    pub fn push_stalled(&mut self, frame: &[u8], beats: usize, gap_cycles: u64, stall: Stall) -> [Option<OpennicInput>; 2] {
+    pub fn push_stalled(
+        &mut self,
+        frame: &[u8],
+        beats: usize,
+        gap_cycles: u64,
+        stall: Stall,
+    ) -> [Option<OpennicInput>; 2] {
         let (first, second) = beats_of(frame, beats);
         let before = self.push_beats(first, None, beats, gap_cycles, false);
         match (stall, beats, second) {
@@ -81,7 +87,14 @@ impl HashBlock {
         self.pending.take().map(|pending| pending.input)
     }
 
-    fn push_beats(&mut self, first: &[u8], second: Option<&[u8]>, beats: usize, gap_cycles: u64, contiguous: bool) -> Option<OpennicInput> {
+    fn push_beats(
+        &mut self,
+        first: &[u8],
+        second: Option<&[u8]>,
+        beats: usize,
+        gap_cycles: u64,
+        contiguous: bool,
+    ) -> Option<OpennicInput> {
         let back_to_back = gap_cycles == 0;
         let before = self.pending.take();
         let nibble_before = match &before {
@@ -163,7 +176,9 @@ mod tests {
     /// ONIC-05: VID 0x500, 64-byte UDP frames: alone c5e438e4; three back to back 6927f412, 6927f412, c5e438e4.
     #[test]
     fn onic_05_q18_a_vlan_flow_hashes_two_ways() {
-        let key: Key = "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa".parse().expect("40 bytes");
+        let key: Key = "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa"
+            .parse()
+            .expect("40 bytes");
         let mut frame = vec![0; 12];
         frame.extend([0x81, 0, 0x05, 0, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0]);
         frame.extend([66, 9, 149, 187, 161, 142, 100, 80]);

@@ -230,7 +230,7 @@ impl Cmac {
             cmac::TICK => 0,
             _ if is_statistic(offset) => {
                 let value = self.snapshot[slot(offset)];
-                if offset % 8 == 0 { value as u32 } else { (value >> 32) as u32 }
+                if offset.is_multiple_of(8) { value as u32 } else { (value >> 32) as u32 }
             }
             _ => self.control.iter().find(|r| r.offset == offset).map_or(UNMAPPED, |r| r.value),
         }
@@ -260,7 +260,7 @@ fn slot(register: u32) -> usize {
 /// Whether the map has a statistics register there: the ranges have holes.
 fn is_statistic(offset: u32) -> bool {
     let low = offset & !7;
-    offset % 4 == 0
+    offset.is_multiple_of(4)
         && matches!(low,
             cmac::STAT_TX_TOTAL_PKTS..=cmac::STAT_TX_PKT_SMALL
             | cmac::STAT_TX_BAD_FCS
@@ -272,9 +272,13 @@ fn is_statistic(offset: u32) -> bool {
 fn control_registers() -> Vec<Control> {
     let base = regs::shell::cmac(PortId(0));
     let block = base..base + cmac::SIZE_BYTES;
-    let registers = regs::registers().iter().filter(|r| r.bar == Bar::Shell && block.contains(&r.offset) && r.offset - base != cmac::TICK);
+    let registers = regs::registers()
+        .iter()
+        .filter(|r| r.bar == Bar::Shell && block.contains(&r.offset) && r.offset - base != cmac::TICK);
     registers
-        .flat_map(|r| (0..r.count).map(move |i| (r.offset + i * r.stride - base, r.mask_of(Access::ReadWrite) as u32, r.reset)))
+        .flat_map(|r| {
+            (0..r.count).map(move |i| (r.offset + i * r.stride - base, r.mask_of(Access::ReadWrite) as u32, r.reset))
+        })
         .filter(|(_, writable, _)| *writable != 0)
         .map(|(offset, writable, reset)| Control { offset, writable, value: reset.unwrap_or(0) as u32 })
         .collect()

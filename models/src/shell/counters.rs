@@ -22,7 +22,12 @@ pub(super) struct CounterPage {
 
 impl CounterPage {
     /// The counters among `registers` of a page at `base`. Upstream lacks those that are ours.
-    pub(super) fn new<'a>(registers: impl Iterator<Item = &'a Register>, base: u32, preload: u32, profile: Profile) -> CounterPage {
+    pub(super) fn new<'a>(
+        registers: impl Iterator<Item = &'a Register>,
+        base: u32,
+        preload: u32,
+        profile: Profile,
+    ) -> CounterPage {
         let exists = registers
             .filter(|r| profile == Profile::Corrected || r.standing != Standing::Ours)
             .flat_map(|r| (0..r.count).map(move |i| (r.offset + i * r.stride - base) / 8))
@@ -52,11 +57,11 @@ impl CounterPage {
     /// A 32-bit read.
     pub(super) fn read(&mut self, offset: u32) -> u32 {
         let slot = offset as usize / 8;
-        if offset % 4 != 0 || slot >= SLOTS || self.exists >> slot & 1 == 0 {
+        if !offset.is_multiple_of(4) || slot >= SLOTS || self.exists >> slot & 1 == 0 {
             return UNMAPPED;
         }
         let high = (self.values[slot] >> 32) as u32;
-        match (offset % 8 == 0, self.latches) {
+        match (offset.is_multiple_of(8), self.latches) {
             (true, _) => {
                 self.latched_high[slot] = high;
                 self.values[slot] as u32
@@ -74,7 +79,8 @@ mod tests {
 
     fn page(preload: u32, profile: Profile) -> CounterPage {
         let base = shell::packet_adapter(PortId(0));
-        let registers = regs::registers().iter().filter(|r| r.bar == Bar::Shell && (base..base + 0x1000).contains(&r.offset));
+        let registers =
+            regs::registers().iter().filter(|r| r.bar == Bar::Shell && (base..base + 0x1000).contains(&r.offset));
         CounterPage::new(registers, base, preload, profile)
     }
 

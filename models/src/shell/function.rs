@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use regs::{FuncId, PortId, Qid, qdma_function};
 
 use super::counters::UNMAPPED;
-use super::{ADAPTER_RX_LATENCY_PS, AXIS_PS, BOX_250_LATENCY_PS, Observations, Profile, RSS_LATENCY_PS, beats, recycle_into};
+use super::{
+    ADAPTER_RX_LATENCY_PS, AXIS_PS, BOX_250_LATENCY_PS, Observations, Profile, RSS_LATENCY_PS, beats, recycle_into,
+};
 use crate::observation::{Fate, Point};
 use crate::rss::upstream::HashBlock;
 use crate::rss::{INDIRECTION_ENTRIES, Key, OpennicInput, Tables, indirection_index};
@@ -145,7 +147,15 @@ impl Function {
             Profile::Upstream => self.hash_upstream(now, &frame.data, total, observations),
         }
         let (data, tuser_size) = (frame.data, frame.tuser_size);
-        self.fifo.push_back(Entry { data, beats: total, filling: None, tuser_size, beats_in: 0, ready_at: Time::NEVER, qid });
+        self.fifo.push_back(Entry {
+            data,
+            beats: total,
+            filling: None,
+            tuser_size,
+            beats_in: 0,
+            ready_at: Time::NEVER,
+            qid,
+        });
         self.filling = from;
         self.more(now, beats_in, whole);
         if self.profile == Profile::Upstream {

@@ -70,7 +70,11 @@ impl Shell {
                 let from = self.now.max(self.h2c.free_at).max(self.system.ready_at(Module::Adapter(to.0 as usize)));
                 self.ports[to.0 as usize].tx.admit_at(n, from, self.cfg.profile).unwrap_or(Time::NEVER)
             }
-            Egress::Function(func) if func.0 < self.cfg.functions && !self.functions[func.0 as usize].takes_whole(n) => Time::NEVER,
+            Egress::Function(func)
+                if func.0 < self.cfg.functions && !self.functions[func.0 as usize].takes_whole(n) =>
+            {
+                Time::NEVER
+            }
             _ => self.h2c.free_at,
         }
     }
@@ -205,6 +209,9 @@ mod tests {
 
     #[test]
     fn the_last_beat_follows_tuser_size() {
-        assert_eq!([(128, 0), (128, 64), (128, 100), (100, 100)].map(|(data, size)| rebuilt_len(data, size)), [128, 128, 100, 100]);
+        assert_eq!(
+            [(128, 0), (128, 64), (128, 100), (100, 100)].map(|(data, size)| rebuilt_len(data, size)),
+            [128, 128, 100, 100]
+        );
     }
 }

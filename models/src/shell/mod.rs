@@ -150,7 +150,11 @@ impl ShellConfig {
     /// [`ConfigError`] names the first parameter out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let range = |parameter, value: u32, lowest, highest| {
-            if (lowest..=highest).contains(&value) { Ok(()) } else { Err(ConfigError { parameter, value, lowest, highest }) }
+            if (lowest..=highest).contains(&value) {
+                Ok(())
+            } else {
+                Err(ConfigError { parameter, value, lowest, highest })
+            }
         };
         range("functions", self.functions.into(), 1, 4)?;
         range("ports", self.ports.into(), 1, 2)?;
@@ -730,7 +734,9 @@ impl Shell {
                     recycle_into(&mut self.pool, frame.data);
                 }
                 // Its head is in the function already: the model lets the rest follow rather than hand on half a frame.
-                (None, Egress::Function(func)) if !moving.flowing => self.functions[func.0 as usize].more(now, moving.beats_left, true),
+                (None, Egress::Function(func)) if !moving.flowing => {
+                    self.functions[func.0 as usize].more(now, moving.beats_left, true)
+                }
                 _ => {}
             }
         }

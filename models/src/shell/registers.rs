@@ -115,7 +115,8 @@ impl Shell {
             map::SYSTEM_CONFIG..QDMA => Some(Target::System(offset)),
             QDMA..map::QDMA_COMMON => {
                 let f = (offset - QDMA) / map::QDMA_FUNCTION_SIZE_BYTES;
-                (f < u32::from(self.cfg.functions)).then_some(Target::Function(f as usize, offset % map::QDMA_FUNCTION_SIZE_BYTES))
+                (f < u32::from(self.cfg.functions))
+                    .then_some(Target::Function(f as usize, offset % map::QDMA_FUNCTION_SIZE_BYTES))
             }
             map::QDMA_COMMON..0x6000 => Some(Target::Common(offset - map::QDMA_COMMON)),
             0x8000..map::SYSMON => Some(self.decode_port(offset)),

@@ -22,7 +22,10 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let len = prop_oneof![4 => 60..200usize, 2 => 200..1515usize, 1 => 0..60usize, 1 => 1515..5000usize];
     let gap_ps = prop_oneof![3 => Just(0u64), 2 => 0..20_000u64, 1 => 0..2_000_000u64];
     let one = (0..2u8, 0..40u32, len, prop::bool::weighted(0.1), gap_ps);
-    prop::collection::vec(one.prop_map(|(port, flow, len, err, gap_ps)| Arrival { port, flow, len, err, gap_ps }), 1..120)
+    prop::collection::vec(
+        one.prop_map(|(port, flow, len, err, gap_ps)| Arrival { port, flow, len, err, gap_ps }),
+        1..120,
+    )
 }
 
 fn drive(bench: &mut Bench, arrivals: &[Arrival]) {

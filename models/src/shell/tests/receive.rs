@@ -22,7 +22,8 @@ fn a_frame_crosses_unchanged_with_its_completion() {
         let completion = bench.qdma.completions[0].1;
         assert_eq!((bench.qdma.frames[0].1.qid, completion.qid), (qid, qid));
         assert_eq!((completion.len_bytes as usize, completion.pkt_id), (len, 1));
-        let counted = [packet_adapter::RX_WIRE_PACKETS, packet_adapter::RX_PACKETS_RECEIVED, packet_adapter::RX_BYTES_RECEIVED];
+        let counted =
+            [packet_adapter::RX_WIRE_PACKETS, packet_adapter::RX_PACKETS_RECEIVED, packet_adapter::RX_BYTES_RECEIVED];
         assert_eq!(counted.map(|register| bench.adapter(0, register)), [1, 1, len as u64]);
         assert_eq!(bench.common(qdma_common::C2H_PACKETS), 1);
         let dropped = [packet_adapter::RX_PACKETS_DROPPED, packet_adapter::RX_PACKETS_ERROR, packet_adapter::RX_INSIDE];
@@ -138,7 +139,9 @@ fn mac_statistics_count_the_fcs_and_move_at_a_tick() {
     broadcast[..6].fill(0xff);
     let mut tagged = udp(1, 300);
     tagged[12..14].copy_from_slice(&[0x81, 0x00]);
-    for (frame, err) in [(broadcast, false), (tagged, false), (udp(1, 1514), false), (udp(1, 1515), false), (udp(1, 60), true)] {
+    for (frame, err) in
+        [(broadcast, false), (tagged, false), (udp(1, 1514), false), (udp(1, 1515), false), (udp(1, 60), true)]
+    {
         bench.send(0, frame, err);
     }
     bench.drain();
@@ -206,7 +209,10 @@ fn q20_an_entry_out_of_range_drops_and_counts() {
     assert!(dropped > 50 && bench.qdma.frames.iter().all(|(_, frame)| (100..104).contains(&frame.qid.0)));
     assert_eq!(bench.qdma.frames.len() as u64 + dropped, 200);
     assert_eq!(bench.common(qdma_common::FUNCTION_C2H_DROP_QUEUE_RANGE), dropped);
-    let seen = bench.observations().into_iter().filter(|o| matches!(o.point, Point::Rss { fate: Fate::QueueRange, entry: 4.., .. }));
+    let seen = bench
+        .observations()
+        .into_iter()
+        .filter(|o| matches!(o.point, Point::Rss { fate: Fate::QueueRange, entry: 4.., .. }));
     assert_eq!(seen.count() as u64, dropped);
 }
 

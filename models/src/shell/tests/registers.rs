@@ -44,7 +44,20 @@ fn windows_answer_and_nothing_else_does() {
         };
         assert_eq!(bench.read(last), expected, "{}", window.name);
     }
-    for offset in [0x3000, 0x4ffc, 0x6000, 0x7ffc, 0x15000, 0xffffc, 0x102000, 0x202000, 0x341000, 0x3ffffc, 0x400000, u32::MAX - 3] {
+    for offset in [
+        0x3000,
+        0x4ffc,
+        0x6000,
+        0x7ffc,
+        0x15000,
+        0xffffc,
+        0x102000,
+        0x202000,
+        0x341000,
+        0x3ffffc,
+        0x400000,
+        u32::MAX - 3,
+    ] {
         assert_eq!(bench.shell.mmio_read(bench.now, offset), Err(BusError::Decode { offset }));
         assert_eq!(bench.shell.mmio_write(bench.now, offset, 1), Err(BusError::Decode { offset }));
     }
@@ -200,7 +213,11 @@ fn a_qdma_reset_clears_its_registers_and_loses_its_frames() {
     bench.queues(0, 0, 8);
     assert_eq!(bench.read(map::qdma_function(FuncId(0)) + qdma_function::HASH_KEY), 0xd6e3_1417);
     bench.drain();
-    assert_eq!(bench.shell.reset_losses(), 58, "what the function held; the receive buffer's went on, to no queue at first");
+    assert_eq!(
+        bench.shell.reset_losses(),
+        58,
+        "what the function held; the receive buffer's went on, to no queue at first"
+    );
     let counted = bench.common(regs::qdma_common::C2H_PACKETS) + bench.common(regs::qdma_common::C2H_DROP_QUEUE_RANGE);
     assert_eq!(counted, 42);
 }
@@ -233,5 +250,8 @@ fn shapes_out_of_range_are_refused_by_name() {
     }
     // shell.md section 12.
     let depth = |buffer_pkt_len| ShellConfig { buffer_pkt_len, ..one_port() }.buffer_beats();
-    assert_eq!([256, 341, 342, 682, 683, 1365, 1366, 2730, 2731, 5461, 5462, 9600].map(depth), [8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256, 256]);
+    assert_eq!(
+        [256, 341, 342, 682, 683, 1365, 1366, 2730, 2731, 5461, 5462, 9600].map(depth),
+        [8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256, 256]
+    );
 }

@@ -20,7 +20,10 @@ fn frames_leave_unchanged_and_in_order() {
         let expected: Vec<_> = frames.iter().skip(p.into()).step_by(2).cloned().collect();
         assert_eq!(out, expected, "port {p}");
         assert_eq!(bench.adapter(p, packet_adapter::TX_PACKETS_SENT), 30);
-        assert_eq!(bench.adapter(p, packet_adapter::TX_BYTES_SENT), expected.iter().map(|f| f.len() as u64).sum::<u64>());
+        assert_eq!(
+            bench.adapter(p, packet_adapter::TX_BYTES_SENT),
+            expected.iter().map(|f| f.len() as u64).sum::<u64>()
+        );
         assert_eq!(bench.adapter(p, packet_adapter::TX_WIRE_PACKETS), 30);
         assert_eq!(bench.adapter(p, packet_adapter::TX_INSIDE), 0);
     }

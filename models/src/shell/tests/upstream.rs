@@ -38,7 +38,11 @@ fn q5_upstream_counts_one_loss_of_two() {
     }
     bench.run_ns(5000);
     assert_eq!(bench.adapter(0, packet_adapter::RX_PACKETS_RECEIVED), 122);
-    assert_eq!(bench.adapter(0, packet_adapter::RX_PACKETS_DROPPED), 0, "the buffer stays full, so no last beat is accepted");
+    assert_eq!(
+        bench.adapter(0, packet_adapter::RX_PACKETS_DROPPED),
+        0,
+        "the buffer stays full, so no last beat is accepted"
+    );
     bench.qdma.stall = false;
     bench.drain();
     bench.send(0, udp(200, 64), false);
@@ -112,7 +116,11 @@ fn q17_upstream_byte_counters_lag() {
     }
     bench.drain();
     assert_eq!(bench.adapter(0, packet_adapter::RX_PACKETS_RECEIVED), 3);
-    assert_eq!(bench.adapter(0, packet_adapter::RX_BYTES_RECEIVED), 100 + 300, "0, then 100, then (300 bytes in error) 300");
+    assert_eq!(
+        bench.adapter(0, packet_adapter::RX_BYTES_RECEIVED),
+        100 + 300,
+        "0, then 100, then (300 bytes in error) 300"
+    );
     assert_eq!(bench.adapter(0, packet_adapter::RX_PACKETS_ERROR), 1);
     assert_eq!(bench.adapter(0, packet_adapter::RX_PACKETS_DROPPED), 1);
     assert_eq!(bench.adapter(0, packet_adapter::RX_BYTES_ERROR), 100, "what the event queue showed last");
@@ -192,7 +200,11 @@ fn q20_upstream_takes_any_entry() {
     bench.send(0, udp(1, 60), false);
     bench.drain();
     assert_eq!(bench.qdma.frames[0].1.qid.0, (2040 + 100) % 2048);
-    assert_eq!(bench.read(regs::shell::QDMA_COMMON + qdma_common::C2H_PACKETS), 0xdead_beef, "upstream has no such counter");
+    assert_eq!(
+        bench.read(regs::shell::QDMA_COMMON + qdma_common::C2H_PACKETS),
+        0xdead_beef,
+        "upstream has no such counter"
+    );
 }
 
 /// Q23: MIN_PKT_LEN reaches nothing.
