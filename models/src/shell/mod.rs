@@ -347,7 +347,11 @@ impl Shell {
     }
 
     /// Is there room now for a whole frame of `len_bytes`, behind those already announced? Longer ones than the whole
-    /// buffer are let in: they are dropped and counted, whatever the room.
+    /// buffer are let in: they are dropped and counted, whatever the room. Room comes with time as the buffer is read,
+    /// not only at events: ask again at each step.
+    ///
+    /// # Panics
+    /// Here and in the other functions that take a port: when the shell has no such port.
     pub fn wire_room(&self, port: PortId, len_bytes: usize) -> bool {
         let port = &self.ports[port.0 as usize];
         let beats = beats(len_bytes);
