@@ -102,14 +102,16 @@ module qdma_c2h #(
   end
 
   // ---- Data ----
+  wire [511:0] beat_data = s_axis_tdata[grant];
+
   always_ff @(posedge axis_aclk) begin
     if (load) begin
-      m_axis_tdata    <= s_axis_tdata[grant];
+      m_axis_tdata    <= beat_data;
       m_axis_tlast    <= last;
       m_axis_ctrl_qid <= s_axis_ctrl_qid[grant];
       m_axis_ctrl_len <= s_axis_ctrl_len[grant];
       m_axis_mty      <= last ? 6'd0 - s_axis_ctrl_len[grant][5:0] : 6'd0;
-      m_axis_tcrc     <= crc_beat(inside_q ? m_axis_tcrc : '1, s_axis_tdata[grant]);
+      m_axis_tcrc     <= crc_after_beat(inside_q ? m_axis_tcrc : '1);
     end
   end
 
@@ -129,11 +131,12 @@ module qdma_c2h #(
     end
   end
 
-  function automatic logic [31:0] crc_beat(input logic [31:0] start, input logic [511:0] data);
+  // Reads beat_data rather than take it as an argument, which a simulator would copy.
+  function automatic logic [31:0] crc_after_beat(input logic [31:0] start);
     logic [31:0] crc;
     crc = start;
     for (int unsigned word = 16; word-- > 0;) begin
-      crc ^= data[32*word +: 32];
+      crc ^= beat_data[32*word +: 32];
       crc = crc_rom[3][crc[31:24]] ^ crc_rom[2][crc[23:16]] ^ crc_rom[1][crc[15:8]] ^ crc_rom[0][crc[7:0]];
     end
     return crc;

@@ -9,8 +9,8 @@
 //                                 from their last beat's entry to the QDMA's taking it
 //   anything else                 reads 0xDEADBEEF; writes ignored
 //
-// Reading a low word latches the high word that belongs to it. Reading never clears; the block's reset does. At any moment,
-// for each function: frames in since the reset = C2H_PACKETS + C2H_DROP_QUEUE_RANGE + C2H_INSIDE. (A frame that was half
+// Reading a low word latches the high word that belongs to it. Reading never clears; the block's reset does. At any
+// moment, for each function: frames in since the reset = C2H_PACKETS + C2H_DROP_QUEUE_RANGE + C2H_INSIDE. (A frame that was half
 // out when the reset came is finished, and counts as a packet after it.)
 //
 // Offsets come from the register map (regs/rdl/qdma_common.rdl).

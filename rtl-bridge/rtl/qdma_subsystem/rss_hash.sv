@@ -52,15 +52,14 @@ module rss_hash (
 
   // ---- Faults for the alarm tests: 2 ignores key word 4, 3 has the last beat's mask one byte short, so that the frame
   // loses its last byte, for its hash and for its length (but never a whole beat). ----
-  logic fault_key_word, fault_mask;
+  logic fault_mask;
 `ifdef ONIC_FAULTS
   int unsigned fault;
   initial if (!$value$plusargs("onic_fault=%d", fault)) fault = 0;
-  assign fault_key_word = fault == 2;
-  assign fault_mask     = fault == 3;
+  wire fault_key_word = fault == 2;
+  assign fault_mask   = fault == 3;
 `else
-  assign fault_key_word = 1'b0;
-  assign fault_mask     = 1'b0;
+  assign fault_mask = 1'b0;
 `endif
 
   // ---- Capture ----
@@ -95,14 +94,14 @@ module rss_hash (
     if (beat_valid_i && beat_q == Second) header_q[HeaderBits-1:8*HeadBytes] <= beat_data_i[8*TailBytes-1:0];
   end
 
-  // ---- Tuple ----
+  // ---- Tuple. The functions here read registers rather than take them as arguments: a simulator would copy those, 70
+  // bytes at a time. ----
   // Four bytes from frame byte `first` on, those at or past the frame's end as 0.
-  function automatic logic [31:0] header_word(input logic [HeaderBits-1:0] header, input logic [7:0] first,
-                                              input logic [15:0] end_bytes);
+  function automatic logic [31:0] header_word(input logic [7:0] first);
     logic [31:0] bytes;
     logic [15:0] inside_bytes;
-    bytes        = header[10'(8 * (32'(first) - FirstByte)) +: 32];
-    inside_bytes = end_bytes > 16'(first) ? end_bytes - 16'(first) : 16'd0;
+    bytes        = header_q[10'(8 * (32'(first) - FirstByte)) +: 32];
+    inside_bytes = len_bytes_q > 16'(first) ? len_bytes_q - 16'(first) : 16'd0;
     unique case (inside_bytes)
       16'd0:   return 32'd0;
       16'd1:   return bytes & 32'h0000_00FF;
@@ -112,37 +111,37 @@ module rss_hash (
     endcase
   endfunction
 
-  function automatic tuple_t tuple_of(input logic [HeaderBits-1:0] header, input logic [15:0] end_bytes);
+  function automatic tuple_t tuple_of_header();
     tuple_t      tuple;
     logic [19:0] outer;                                              // EtherType, then the IHL if untagged
     logic [19:0] inner;                                              // the same behind one tag
     logic        has_tag;
     logic  [7:0] ip_start;
     logic  [3:0] ihl_words;
-    outer   = 20'(header_word(header, 8'd12, end_bytes));
-    inner   = 20'(header_word(header, 8'd16, end_bytes));
+    outer   = 20'(header_word(8'd12));
+    inner   = 20'(header_word(8'd16));
     has_tag = outer[15:0] == EtherTypeVlan;
     tuple   = '0;
     if (has_tag ? inner[15:0] == EtherTypeIpv4 : outer[15:0] == EtherTypeIpv4) begin
       ip_start    = has_tag ? 8'(TaggedIpStart) : 8'(UntaggedIpStart);
       ihl_words   = has_tag ? inner[19:16] : outer[19:16];
-      tuple.proto = 8'(header_word(header, ip_start + 8'd9, end_bytes));
-      tuple.src   = header_word(header, ip_start + 8'd12, end_bytes);
-      tuple.dst   = header_word(header, ip_start + 8'd16, end_bytes);
-      if (ihl_words >= 4'd5)
-        tuple.ports = header_word(header, ip_start + {2'b00, ihl_words, 2'b00}, end_bytes);
+      tuple.proto = 8'(header_word(ip_start + 8'd9));
+      tuple.src   = header_word(ip_start + 8'd12);
+      tuple.dst   = header_word(ip_start + 8'd16);
+      if (ihl_words >= 4'd5) tuple.ports = header_word(ip_start + {2'b00, ihl_words, 2'b00});
     end
     return tuple;
   endfunction
 
-  logic        tuple_valid_q;
-  tuple_t      tuple_q;
-  logic [15:0] tuple_len_bytes_q;
+  logic         tuple_valid_q;
+  tuple_t       tuple_q;
+  logic  [15:0] tuple_len_bytes_q;
+  logic [319:0] hash_key;
 
   always_ff @(posedge axis_aclk) begin
     tuple_valid_q <= header_valid_q && axis_aresetn;
     if (header_valid_q) begin
-      tuple_q           <= tuple_of(header_q, len_bytes_q);
+      tuple_q           <= tuple_of_header();
       tuple_len_bytes_q <= len_bytes_q;
     end
   end
@@ -150,24 +149,30 @@ module rss_hash (
   // ---- Hash ----
   // Window by window from a 64-bit piece of the key for every 32 bits: the same function as key[i +: 32] of the whole
   // key, at half the simulation time.
-  function automatic logic [31:0] hash_of(input tuple_t tuple, input logic [319:0] key);
+  function automatic logic [31:0] hash_of_tuple();
     logic [127:0] bits;
     logic  [63:0] piece;
     logic  [31:0] sum;
-    bits = {20'd0, tuple, {VlanBits{1'b0}}};
+    bits = {20'd0, tuple_q, {VlanBits{1'b0}}};
     sum  = '0;
     for (int unsigned word = 0; word < 4; word++) begin
-      piece = key[32*word +: 64];
+      piece = hash_key[32*word +: 64];
       for (int unsigned b = 0; b < 32; b++)
         sum ^= bits[32*word+b] ? piece[b +: 32] : 32'd0;
     end
     return sum;
   endfunction
 
+`ifdef ONIC_FAULTS
+  assign hash_key = fault_key_word ? hash_key_i & ~(320'hFFFF_FFFF << 128) : hash_key_i;
+`else
+  assign hash_key = hash_key_i;
+`endif
+
   always_ff @(posedge axis_aclk) begin
     hash_valid_o <= tuple_valid_q && axis_aresetn;
     if (tuple_valid_q) begin
-      hash_o           <= hash_of(tuple_q, fault_key_word ? hash_key_i & ~(320'hFFFF_FFFF << 128) : hash_key_i);
+      hash_o           <= hash_of_tuple();
       hash_len_bytes_o <= tuple_len_bytes_q;
     end
   end
