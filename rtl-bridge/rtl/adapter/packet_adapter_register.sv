@@ -44,6 +44,7 @@ module packet_adapter_register (
   input  wire         tx_wire_i                       // a frame left on the wire
 );
   import packet_adapter_pkg::*;
+  localparam logic [31:0] NoAnswer = 32'hDEAD_BEEF;
 
   logic        reg_wr, reg_rd;
   logic [11:0] reg_addr;
@@ -69,8 +70,13 @@ module packet_adapter_register (
   end
 
   // ---- Counters. Slot n is the 64-bit register at 8*n. ----
-  localparam int unsigned NumSlots = 23;              // 0x00 to 0xB0
-  localparam logic [NumSlots-1:0] Present = 23'b111_1111_0000_0011_1111_1111;
+  import onic_regs_pkg::*;
+  localparam int unsigned NumSlots = slot_of(PACKET_ADAPTER_TX_WIRE_PACKETS) + 1;
+  localparam logic [NumSlots-1:0] Present = 23'b111_1111_0000_0011_1111_1111;   // no registers at 0x50 to 0x78
+
+  function automatic int unsigned slot_of(logic [31:0] offset);
+    return offset >> 3;
+  endfunction
 
   wire rx_accept = rx_end_valid_i && rx_end_reason_i == ReasonAccepted;
   wire rx_error  = rx_end_valid_i && rx_end_reason_i == ReasonError;
@@ -86,18 +92,28 @@ module packet_adapter_register (
   always_comb begin
     inc    = '0;
     inc_by = {NumSlots{16'd1}};
-    inc[0]  = tx_accept;          inc[1] = tx_accept;          inc_by[1] = tx_end_len_i;   // 0x00 TX sent
-    inc[2]  = tx_dst || tx_long;  inc[3] = tx_dst || tx_long;  inc_by[3] = tx_end_len_i;   // 0x10 TX dropped
-    inc[4]  = rx_accept;          inc[5] = rx_accept;          inc_by[5] = rx_end_len_i;   // 0x20 RX received
-    inc[6]  = rx_over || rx_long; inc[7] = rx_over || rx_long; inc_by[7] = rx_end_len_i;   // 0x30 RX dropped
-    inc[8]  = rx_error;           inc[9] = rx_error;           inc_by[9] = rx_end_len_i;   // 0x40 RX error
-    inc[16] = rx_over;                                                                     // 0x80 RX_DROP_OVERFLOW
-    inc[17] = rx_long;                                                                     // 0x88 RX_DROP_TOO_LONG
-    inc[18] = rx_off;                                                                      // 0x90 RX_DROP_DISABLED
-    inc[19] = tx_long;                                                                     // 0x98 TX_DROP_TOO_LONG
-    inc[20] = tx_dst;                                                                      // 0xA0 TX_DROP_DST
-    inc[21] = rx_wire_i;                                                                   // 0xA8 RX_WIRE_PACKETS
-    inc[22] = tx_wire;                                                                     // 0xB0 TX_WIRE_PACKETS
+    inc[slot_of(PACKET_ADAPTER_TX_PACKETS_SENT)]    = tx_accept;
+    inc[slot_of(PACKET_ADAPTER_TX_BYTES_SENT)]      = tx_accept;
+    inc[slot_of(PACKET_ADAPTER_TX_PACKETS_DROPPED)] = tx_dst || tx_long;
+    inc[slot_of(PACKET_ADAPTER_TX_BYTES_DROPPED)]   = tx_dst || tx_long;
+    inc[slot_of(PACKET_ADAPTER_RX_PACKETS_RECEIVED)]= rx_accept;
+    inc[slot_of(PACKET_ADAPTER_RX_BYTES_RECEIVED)]  = rx_accept;
+    inc[slot_of(PACKET_ADAPTER_RX_PACKETS_DROPPED)] = rx_over || rx_long;
+    inc[slot_of(PACKET_ADAPTER_RX_BYTES_DROPPED)]   = rx_over || rx_long;
+    inc[slot_of(PACKET_ADAPTER_RX_PACKETS_ERROR)]   = rx_error;
+    inc[slot_of(PACKET_ADAPTER_RX_BYTES_ERROR)]     = rx_error;
+    inc[slot_of(PACKET_ADAPTER_RX_DROP_OVERFLOW)]   = rx_over;
+    inc[slot_of(PACKET_ADAPTER_RX_DROP_TOO_LONG)]   = rx_long;
+    inc[slot_of(PACKET_ADAPTER_RX_DROP_DISABLED)]   = rx_off;
+    inc[slot_of(PACKET_ADAPTER_TX_DROP_TOO_LONG)]   = tx_long;
+    inc[slot_of(PACKET_ADAPTER_TX_DROP_DST)]        = tx_dst;
+    inc[slot_of(PACKET_ADAPTER_RX_WIRE_PACKETS)]    = rx_wire_i;
+    inc[slot_of(PACKET_ADAPTER_TX_WIRE_PACKETS)]    = tx_wire;
+    inc_by[slot_of(PACKET_ADAPTER_TX_BYTES_SENT)]   = tx_end_len_i;
+    inc_by[slot_of(PACKET_ADAPTER_TX_BYTES_DROPPED)]= tx_end_len_i;
+    inc_by[slot_of(PACKET_ADAPTER_RX_BYTES_RECEIVED)]= rx_end_len_i;
+    inc_by[slot_of(PACKET_ADAPTER_RX_BYTES_DROPPED)]= rx_end_len_i;
+    inc_by[slot_of(PACKET_ADAPTER_RX_BYTES_ERROR)]  = rx_end_len_i;
   end
 
   logic [31:0] low [NumSlots], high [NumSlots];
@@ -109,8 +125,8 @@ module packet_adapter_register (
         .low_o(low[n]), .high_o(high[n]));
     end else begin : gen_hole
       assign rd_low[n] = 1'b0;
-      assign low[n]    = 32'hDEAD_BEEF;
-      assign high[n]   = 32'hDEAD_BEEF;
+      assign low[n]    = NoAnswer;
+      assign high[n]   = NoAnswer;
       wire unused_hole = ^{inc[n], inc_by[n], rd_low[n]};
     end
   end
@@ -133,11 +149,15 @@ module packet_adapter_register (
   wire [11:3] slot = reg_addr[11:3];
   always_ff @(posedge cmac_clk) begin
     if (reg_rd) begin
-      if (reg_addr[1:0] != '0)                reg_rdata <= 32'hDEAD_BEEF;
-      else if (slot < 9'(NumSlots))           reg_rdata <= reg_addr[2] ? high[slot[7:3]] : low[slot[7:3]];
-      else if (slot == 9'(NumSlots))          reg_rdata <= reg_addr[2] ? '0 : {16'd0, rx_in_q - rx_left_i};   // 0xB8
-      else if (slot == 9'(NumSlots + 1))      reg_rdata <= reg_addr[2] ? '0 : {16'd0, tx_in_q - tx_out_q};    // 0xC0
-      else                                    reg_rdata <= 32'hDEAD_BEEF;
+      unique case (32'({reg_addr[11:3], 3'd0}))
+        PACKET_ADAPTER_RX_INSIDE: reg_rdata <= reg_addr[2] ? '0 : {16'd0, rx_in_q - rx_left_i};
+        PACKET_ADAPTER_TX_INSIDE: reg_rdata <= reg_addr[2] ? '0 : {16'd0, tx_in_q - tx_out_q};
+        default: begin
+          if (slot >= 9'(NumSlots)) reg_rdata <= NoAnswer;
+          else                      reg_rdata <= reg_addr[2] ? high[slot[7:3]] : low[slot[7:3]];
+        end
+      endcase
+      if (reg_addr[1:0] != '0) reg_rdata <= NoAnswer;
     end
   end
 endmodule

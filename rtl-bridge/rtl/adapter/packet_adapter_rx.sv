@@ -60,6 +60,22 @@ module packet_adapter_rx #(
 
   logic [RoomWidth-1:0] room;
 
+`ifdef ONIC_FAULTS
+  // Fault 5, an uncounted drop: each eighth frame vanishes although everything says that it was accepted.
+  int unsigned fault;
+  logic [2:0]  accepted_q;
+  initial begin
+    if (!$value$plusargs("onic_fault=%d", fault)) fault = 0;
+  end
+  always_ff @(posedge cmac_clk) begin
+    if (!live_o) accepted_q <= '0;
+    else if (end_valid_o && end_reason_o == ReasonAccepted) accepted_q <= accepted_q + 1'b1;
+  end
+  wire silent_loss = fault == 5 && s_axis_rx_tlast && accepted_q == 3'd3;
+`else
+  localparam bit silent_loss = 1'b0;
+`endif
+
   wire valid     = s_axis_rx_tvalid;
   wire last      = s_axis_rx_tlast;
   wire dead      = !live_o || (mid_frame_q && dead_q);
@@ -99,22 +115,6 @@ module packet_adapter_rx #(
     end
     if (!cmac_pwr_rstn) mid_frame_q <= 1'b0;
   end
-
-`ifdef ONIC_FAULTS
-  // Fault 5, an uncounted drop: each eighth frame vanishes although everything says that it was accepted.
-  int unsigned fault;
-  logic [2:0]  accepted_q;
-  initial begin
-    if (!$value$plusargs("onic_fault=%d", fault)) fault = 0;
-  end
-  always_ff @(posedge cmac_clk) begin
-    if (!live_o) accepted_q <= '0;
-    else if (end_valid_o && end_reason_o == ReasonAccepted) accepted_q <= accepted_q + 1'b1;
-  end
-  wire silent_loss = fault == 5 && last && accepted_q == 3'd3;
-`else
-  localparam bit silent_loss = 1'b0;
-`endif
 
   // ---- The buffer ----
   logic axis_live;

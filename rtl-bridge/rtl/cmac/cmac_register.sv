@@ -37,41 +37,35 @@ module cmac_register (
   input  wire  [47:0] rx_count_i
 );
   localparam logic [31:0] NoAnswer = 32'hDEAD_BEEF;
-  localparam logic [31:0] Version  = 32'h0000_0301;
-  localparam logic [31:0] RxUp     = 32'h0000_0003;   // in order, aligned
 
-  localparam logic [12:0] TxReg1   = 13'h000C;
-  localparam logic [12:0] RxReg1   = 13'h0014;
-  localparam logic [12:0] CoreVer  = 13'h0024;
-  localparam logic [12:0] RxStatus = 13'h0204;
-  localparam logic [12:0] Tick     = 13'h02B0;
-  localparam logic [12:0] TxStats  = 13'h0500;
-  localparam logic [12:0] RxStats  = 13'h0608;
+  import onic_regs_pkg::*;
+  localparam logic [12:0] TxStats = CMAC_STAT_TX_TOTAL_PKTS[12:0];
+  localparam logic [12:0] RxStats = CMAC_STAT_RX_TOTAL_PKTS[12:0];
 
   // Registers that hold what was written: address, and the bits that exist. Two of them have an effect.
   localparam int unsigned NumStored = 17;
   typedef struct packed {
-    logic [12:0] addr;
+    logic [31:0] addr;
     logic [31:0] mask;
   } stored_t;
   localparam stored_t [NumStored-1:0] Stored = '{
-    '{RxReg1,   32'h0000_0181},                       // entry 16
-    '{13'h0030, 32'h0000_01FF},                       // TX flow control: enables
-    '{13'h0034, 32'hFFFF_FFFF},                       // refresh timers
-    '{13'h0038, 32'hFFFF_FFFF},
-    '{13'h003C, 32'hFFFF_FFFF},
-    '{13'h0040, 32'hFFFF_FFFF},
-    '{13'h0044, 32'h0000_FFFF},
-    '{13'h0048, 32'hFFFF_FFFF},                       // quanta
-    '{13'h004C, 32'hFFFF_FFFF},
-    '{13'h0050, 32'hFFFF_FFFF},
-    '{13'h0054, 32'hFFFF_FFFF},
-    '{13'h0058, 32'h0000_FFFF},
-    '{13'h0084, 32'h0000_3DFF},                       // RX flow control: kinds, checks
-    '{13'h0088, 32'h0001_FFFF},
-    '{13'h1000, 32'h0000_0007},                       // RS-FEC: correction and indication
-    '{13'h107C, 32'h0000_0003},                       // RS-FEC: enable
-    '{TxReg1,   32'h0001_0039}                        // entry 0
+    '{CMAC_CONFIGURATION_RX_REG1, 32'h0000_0181},  // entry 16
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_CONTROL_REG1, 32'h0000_01FF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_REFRESH, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_REFRESH + 4, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_REFRESH + 8, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_REFRESH + 12, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_REFRESH_REG5, 32'h0000_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_QUANTA, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_QUANTA + 4, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_QUANTA + 8, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_QUANTA + 12, 32'hFFFF_FFFF},
+    '{CMAC_CONFIGURATION_TX_FLOW_CONTROL_QUANTA_REG5, 32'h0000_FFFF},
+    '{CMAC_CONFIGURATION_RX_FLOW_CONTROL_CONTROL_REG1, 32'h0000_3DFF},
+    '{CMAC_CONFIGURATION_RX_FLOW_CONTROL_CONTROL_REG2, 32'h0001_FFFF},
+    '{CMAC_RSFEC_CONFIG_INDICATION_CORRECTION, 32'h0000_0007},
+    '{CMAC_RSFEC_CONFIG_ENABLE, 32'h0000_0003},
+    '{CMAC_CONFIGURATION_TX_REG1, 32'h0001_0039}  // entry 0
   };
 
   logic        reg_wr, reg_rd;
@@ -91,14 +85,14 @@ module cmac_register (
     if (!cmac_rstn) stored_q <= '0;
     else if (reg_wr) begin
       for (int i = 0; i < NumStored; i++) begin
-        if (reg_addr == Stored[i].addr) stored_q[i] <= reg_wdata & Stored[i].mask;
+        if (32'(reg_addr) == Stored[i].addr) stored_q[i] <= reg_wdata & Stored[i].mask;
       end
     end
   end
   assign tx_enable_o = stored_q[0][0];
   assign rx_enable_o = stored_q[NumStored-1][0];
 
-  always_ff @(posedge cmac_clk) tick_o <= cmac_rstn && reg_wr && reg_addr == Tick && reg_wdata[0];
+  always_ff @(posedge cmac_clk) tick_o <= cmac_rstn && reg_wr && 32'(reg_addr) == CMAC_TICK && reg_wdata[0];
 
   // ---- Read ----
   wire [12:3] tx_word = reg_addr[12:3] - TxStats[12:3];   // 64-bit registers from the direction's first one
@@ -113,13 +107,13 @@ module cmac_register (
     if (reg_rd) begin
       reg_rdata <= NoAnswer;
       for (int i = 0; i < NumStored; i++) begin
-        if (reg_addr == Stored[i].addr) reg_rdata <= stored_q[i];
+        if (32'(reg_addr) == Stored[i].addr) reg_rdata <= stored_q[i];
       end
-      unique case (reg_addr)
-        CoreVer:  reg_rdata <= Version;
-        RxStatus: reg_rdata <= RxUp;
-        Tick:     reg_rdata <= '0;
-        default:  ;
+      unique case (32'(reg_addr))
+        CMAC_CORE_VERSION:   reg_rdata <= CMAC_CORE_VERSION_RESET;
+        CMAC_STAT_RX_STATUS: reg_rdata <= CMAC_STAT_RX_STATUS_RESET;
+        CMAC_TICK:           reg_rdata <= '0;
+        default:             ;
       endcase
       if ((is_tx_stat || is_rx_stat) && reg_addr[1:0] == '0) reg_rdata <= reg_addr[2] ? {16'd0, count[47:32]} : count[31:0];
     end

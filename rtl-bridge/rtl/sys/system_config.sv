@@ -34,15 +34,9 @@ module system_config #(
   output logic [31:0] user_rstn_o,
   input  wire  [31:0] user_rst_done_i
 );
-  localparam logic [31:0] NoAnswer = 32'hDEAD_BEEF;
+  import onic_regs_pkg::*;
 
-  localparam logic [11:0] BuildStatus  = 12'h000;
-  localparam logic [11:0] SystemReset  = 12'h004;
-  localparam logic [11:0] SystemStatus = 12'h008;
-  localparam logic [11:0] ShellReset   = 12'h00C;
-  localparam logic [11:0] ShellStatus  = 12'h010;
-  localparam logic [11:0] UserReset    = 12'h014;
-  localparam logic [11:0] UserStatus   = 12'h018;
+  localparam logic [31:0] NoAnswer = 32'hDEAD_BEEF;
 
   logic        reg_wr, reg_rd;
   logic [11:0] reg_addr;
@@ -64,13 +58,13 @@ module system_config #(
       shell_rstn_o <= '1;
       user_rstn_o  <= '1;
       if (reg_wr) begin
-        unique case (reg_addr)
-          SystemReset: begin
+        unique case (32'(reg_addr))
+          SYSTEM_CONFIG_SYSTEM_RESET: begin
             shell_rstn_o <= '0;
             user_rstn_o  <= '0;
           end
-          ShellReset: shell_rstn_o <= ~reg_wdata;
-          UserReset:  user_rstn_o  <= ~reg_wdata;
+          SYSTEM_CONFIG_SHELL_RESET: shell_rstn_o <= ~reg_wdata;
+          SYSTEM_CONFIG_USER_RESET:  user_rstn_o  <= ~reg_wdata;
           default: ;
         endcase
       end
@@ -83,12 +77,12 @@ module system_config #(
 
   always_ff @(posedge axil_aclk) begin
     if (reg_rd) begin
-      unique case (reg_addr)
-        BuildStatus:  reg_rdata <= BuildTimestamp;
-        SystemStatus: reg_rdata <= {31'd0, &shell_status && &user_status};
-        ShellStatus:  reg_rdata <= shell_status;
-        UserStatus:   reg_rdata <= user_status;
-        default:      reg_rdata <= NoAnswer;
+      unique case (32'(reg_addr))
+        SYSTEM_CONFIG_BUILD_TIMESTAMP: reg_rdata <= BuildTimestamp;
+        SYSTEM_CONFIG_SYSTEM_STATUS:   reg_rdata <= {31'd0, &shell_status && &user_status};
+        SYSTEM_CONFIG_SHELL_STATUS:    reg_rdata <= shell_status;
+        SYSTEM_CONFIG_USER_STATUS:     reg_rdata <= user_status;
+        default:                       reg_rdata <= NoAnswer;
       endcase
     end
   end

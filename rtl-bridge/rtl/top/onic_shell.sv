@@ -22,7 +22,8 @@
 //     1 rss_indirection     the table is indexed by hash[7:1] in place of hash[6:0]
 //     2 rss_hash            word 4 of the key is ignored
 //     3 rss_hash, qdma_h2c  the last beat's byte mask is one byte short: frames lose their last byte, both ways
-//     4 rss_indirection     the function's base queue is not added: port 1's frames land in function 0's queues
+//     4 rss_indirection     the function's base queue is not added: port 1's frames land in function 0's queues; no
+//                           effect while every base is 0
 //     5 packet_adapter_rx   each eighth frame vanishes, and every counter and monitor says that it was accepted
 //     6 qdma_function       after a stall a frame gets its predecessor's queue
 //
@@ -163,12 +164,24 @@ module onic_shell #(
   localparam int unsigned Cms       = 10;
   localparam int unsigned Qspi      = 11;
   localparam int unsigned NumSlaves = 12;
-  localparam bit [NumSlaves-1:0][31:0] Base = {
-    32'h34_0000, 32'h30_0000, 32'h20_0000, 32'h10_0000, 32'h01_2000, 32'h01_0000,
-    32'h00_F000, 32'h00_C000, 32'h00_B000, 32'h00_8000, 32'h00_1000, 32'h00_0000};
+  localparam bit [31:0] MacBytes  = onic_regs_pkg::SHELL_CMAC_BYTES + onic_regs_pkg::SHELL_QSFP_BYTES;
+  localparam bit [31:0] QdmaBytes = onic_regs_pkg::SHELL_QDMA_COMMON_BASE + onic_regs_pkg::SHELL_QDMA_COMMON_BYTES
+                                    - onic_regs_pkg::SHELL_QDMA_FUNCTION_BASE;
+  localparam bit [NumSlaves-1:0][31:0] Base = {       // slave 11 first
+    onic_regs_pkg::SHELL_QSPI_BASE,           onic_regs_pkg::SHELL_CMS_BASE,
+    onic_regs_pkg::SHELL_BOX_322_BASE,        onic_regs_pkg::SHELL_BOX_250_BASE,
+    onic_regs_pkg::SHELL_QDMA_1_BASE,         onic_regs_pkg::SHELL_SYSMON_BASE,
+    onic_regs_pkg::SHELL_PACKET_ADAPTER_BASE + onic_regs_pkg::SHELL_PACKET_ADAPTER_STRIDE,
+    onic_regs_pkg::SHELL_CMAC_BASE + onic_regs_pkg::SHELL_CMAC_STRIDE,
+    onic_regs_pkg::SHELL_PACKET_ADAPTER_BASE, onic_regs_pkg::SHELL_CMAC_BASE,
+    onic_regs_pkg::SHELL_QDMA_FUNCTION_BASE,  onic_regs_pkg::SHELL_SYSTEM_CONFIG_BASE};
   localparam bit [NumSlaves-1:0][31:0] Size = {
-    32'h00_1000, 32'h04_0000, 32'h10_0000, 32'h10_0000, 32'h00_3000, 32'h00_2000,
-    32'h00_1000, 32'h00_3000, 32'h00_1000, 32'h00_3000, 32'h00_5000, 32'h00_1000};
+    onic_regs_pkg::SHELL_QSPI_BYTES,           onic_regs_pkg::SHELL_CMS_BYTES,
+    onic_regs_pkg::SHELL_BOX_322_BYTES,        onic_regs_pkg::SHELL_BOX_250_BYTES,
+    onic_regs_pkg::SHELL_QDMA_1_BYTES,         onic_regs_pkg::SHELL_SYSMON_BYTES,
+    onic_regs_pkg::SHELL_PACKET_ADAPTER_BYTES, MacBytes,
+    onic_regs_pkg::SHELL_PACKET_ADAPTER_BYTES, MacBytes,
+    QdmaBytes,                                 onic_regs_pkg::SHELL_SYSTEM_CONFIG_BYTES};
 
   logic [NumSlaves-1:0]       awvalid, awready, wvalid, wready, bvalid, bready, arvalid, arready, rvalid, rready;
   logic [NumSlaves-1:0]       slave_live;
