@@ -35,6 +35,19 @@ EventInfo describe_event(const Top& top, size_t index) {
     return EventInfo{static_cast<uint32_t>(event.kind), event.line, event.time_ps, text(event.file), text(event.text)};
 }
 
+std::unique_ptr<Replay> make_replay(rust::Slice<const StepInfo> steps, rust::Slice<const ChangeInfo> changes) {
+    auto replay = std::make_unique<Replay>();
+    for (const StepInfo& step : steps) replay->steps.push_back({step.time_ps, step.changes});
+    for (const ChangeInfo& change : changes)
+        replay->changes.push_back(
+            {reinterpret_cast<void*>(change.to), reinterpret_cast<const void*>(change.from), change.bytes});
+    return replay;
+}
+
+bool run_replay(Top& top, const Replay& replay) {
+    return top.replay(replay.steps.data(), replay.steps.size(), replay.changes.data());
+}
+
 bool open_trace(Top& top, rust::Str path) { return top.trace_open(std::string(path).c_str()); }
 bool write_coverage(Top& top, rust::Str path) { return top.coverage_write(std::string(path).c_str()); }
 

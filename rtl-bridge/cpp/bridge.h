@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "rtl-bridge/cpp/top.h"
 #include "rust/cxx.h"
@@ -11,6 +12,14 @@ namespace onic {
 
 struct PortInfo;
 struct EventInfo;
+struct ChangeInfo;
+struct StepInfo;
+
+/// Arguments of Top::replay, made once.
+struct Replay {
+    std::vector<PinStep> steps;
+    std::vector<PinChange> changes;
+};
 
 /// The factory of the top that is linked in.
 const Factory* linked_factory();
@@ -24,6 +33,9 @@ std::unique_ptr<Top> create_top(const Factory* factory, rust::Slice<const rust::
 
 PortInfo describe_port(const Top& top, size_t index);
 EventInfo describe_event(const Top& top, size_t index);
+/// The addresses are of ports of the top that it will run on, and of bytes that outlive it.
+std::unique_ptr<Replay> make_replay(rust::Slice<const StepInfo> steps, rust::Slice<const ChangeInfo> changes);
+bool run_replay(Top& top, const Replay& replay);
 bool open_trace(Top& top, rust::Str path);
 bool write_coverage(Top& top, rust::Str path);
 

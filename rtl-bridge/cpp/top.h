@@ -57,6 +57,19 @@ struct Options {
     int32_t seed;
 };
 
+/// One input that changes before an evaluation: `bytes` of it, from `from`.
+struct PinChange {
+    void* to;
+    const void* from;
+    size_t bytes;
+};
+
+/// One evaluation, after the next `changes` changes.
+struct PinStep {
+    uint64_t time_ps;
+    size_t changes;
+};
+
 class Top {
 public:
     virtual ~Top() = default;
@@ -66,6 +79,9 @@ public:
 
     /// Evaluate at `time_ps`. True: there are events to fetch.
     virtual bool eval(uint64_t time_ps) = 0;
+    /// The bare loop of the benchmarks: recorded inputs, the same evaluations, nothing else. True: it ended early, there
+    /// are events to fetch.
+    virtual bool replay(const PinStep* steps, size_t step_count, const PinChange* changes) = 0;
     /// Next time at which the RTL itself has something to do (`--timing` only), or UINT64_MAX.
     virtual uint64_t next_slot() = 0;
     /// Run `final` blocks. True: there are events to fetch.

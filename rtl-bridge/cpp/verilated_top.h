@@ -4,6 +4,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -95,6 +96,28 @@ public:
             dead_ = true;
         }
         return VL_UNLIKELY(!context_.events().empty());
+    }
+
+    bool replay(const PinStep* steps, size_t step_count, const PinChange* changes) override {
+        Verilated::threadContextp(&context_);
+        try {
+            for (const PinStep* step = steps; step != steps + step_count; ++step) {
+                for (const PinChange* end = changes + step->changes; changes != end; ++changes) {
+                    // Most changes are one byte: a clock, a valid, a ready.
+                    if (VL_LIKELY(changes->bytes == 1)) {
+                        *static_cast<uint8_t*>(changes->to) = *static_cast<const uint8_t*>(changes->from);
+                    } else {
+                        std::memcpy(changes->to, changes->from, changes->bytes);
+                    }
+                }
+                context_.time(step->time_ps);
+                model_->eval();
+                if (VL_UNLIKELY(!context_.events().empty())) return true;
+            }
+        } catch (const FatalStop&) {
+            dead_ = true;
+        }
+        return dead_;
     }
 
     uint64_t next_slot() override {

@@ -245,6 +245,13 @@ impl Monitor {
     /// [`ProtocolError`].
     #[inline]
     pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
+        let ready = self.tready.is_none_or(|ready| simulation.get(ready));
+        self.look_at(simulation, ready)
+    }
+
+    /// The same with `tready` known.
+    #[inline]
+    fn look_at(&mut self, simulation: &Simulation, ready: bool) -> Result<Taken, ProtocolError> {
         let valid = simulation.get(self.tvalid);
         if self.held.is_some() {
             self.check_held(simulation, valid)?;
@@ -252,7 +259,7 @@ impl Monitor {
         if !valid {
             return Ok(Taken::Nothing);
         }
-        if self.tready.is_some_and(|ready| !simulation.get(ready)) {
+        if !ready {
             if self.held.is_none() {
                 self.held = Some(self.hold(simulation));
             }
@@ -396,7 +403,7 @@ impl Sink {
     /// [`ProtocolError`].
     #[inline]
     pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
-        self.monitor.look(simulation)
+        self.monitor.look_at(simulation, self.ready)
     }
 
     /// See [`Monitor::take_frame`].

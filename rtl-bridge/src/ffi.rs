@@ -20,11 +20,25 @@ pub(crate) mod bridge {
         text: String,
     }
 
+    /// `onic::PinChange`.
+    struct ChangeInfo {
+        to: usize,
+        from: usize,
+        bytes: usize,
+    }
+
+    /// `onic::PinStep`.
+    struct StepInfo {
+        time_ps: u64,
+        changes: usize,
+    }
+
     unsafe extern "C++" {
         include!("rtl-bridge/cpp/bridge.h");
 
         type Top;
         type Factory;
+        type Replay;
 
         fn linked_factory() -> *const Factory;
         /// # Safety
@@ -47,6 +61,14 @@ pub(crate) mod bridge {
         fn next_slot(self: Pin<&mut Top>) -> u64;
         fn finish(self: Pin<&mut Top>) -> bool;
         fn assertions(self: Pin<&mut Top>, on: bool);
+
+        /// # Safety
+        /// Each `to` with its `bytes` lies within a port of the top that [`run_replay`] will get, each `from` within memory
+        /// that outlives the replay; the steps' `changes` add up to no more than there are.
+        unsafe fn make_replay(steps: &[StepInfo], changes: &[ChangeInfo]) -> UniquePtr<Replay>;
+        /// # Safety
+        /// `top` is the one whose ports the replay's addresses are.
+        unsafe fn run_replay(top: Pin<&mut Top>, replay: &Replay) -> bool;
 
         fn open_trace(top: Pin<&mut Top>, path: &str) -> bool;
         fn trace_dump(self: Pin<&mut Top>, time_ps: u64);

@@ -5,7 +5,7 @@ mod probe;
 use probe::Probe;
 use rtl_bridge::build::library::{Builder, Kind, clean_cache};
 use rtl_bridge::tops;
-use rtl_bridge::verilated::{Options, PortError, StopKind, Window};
+use rtl_bridge::verilated::{BareLoop, Options, PortError, StopKind, Window};
 
 /// A single one walks through a port and must come back in the same place: bit n is bit n%8 of byte n/8.
 fn walk_wide(port: &str, width: usize) {
@@ -337,4 +337,46 @@ fn cleaning_takes_what_is_ours_and_leaves_what_is_linked() {
     let left = |name: &str| dir.path().join(name).exists();
     assert!(left(names[1]) && left("photos") && !left(names[0]) && !left(names[2]));
     assert_eq!(clean_cache(&dir.path().join("absent")).expect("nothing to do"), 0);
+}
+
+/// The three ways to run the same pins end in the same state.
+#[test]
+fn a_recording_plays_from_rust_and_from_cpp() {
+    let library = probe::library();
+    let start = || library.start(&Options { seed: 5, ..Options::default() }).expect("starts");
+    let mut probe = Probe { simulation: start(), clocks: Default::default() };
+    probe.simulation.record_pins();
+    probe.add_clocks();
+    probe.reset();
+    for n in 0..50u32 {
+        probe.drive("loop32_i", n * n);
+        probe.drive("loop1_i", n % 3 == 0);
+        let wide = probe.simulation.wide_input("loop512_i", 0, 1).expect("a port");
+        probe.simulation.set_bytes(&wide, &n.to_le_bytes());
+        probe.run(3).expect("runs");
+    }
+    let recording = probe.simulation.take_recording();
+    assert_eq!(recording.evals() as u64, probe.clocks.evals());
+    assert_eq!(recording.end_ps(), probe.simulation.time_ps());
+
+    let mut from_rust = start();
+    from_rust.assertions(true);
+    recording.play(&mut from_rust).expect("runs");
+    let mut from_cpp = start();
+    BareLoop::new(&recording, &from_cpp).run(&mut from_cpp).expect("runs");
+    assert_eq!(from_rust.outputs(), probe.simulation.outputs());
+    assert_eq!(from_cpp.outputs(), probe.simulation.outputs());
+}
+
+#[test]
+fn a_bare_loop_stops_at_an_assertion() {
+    let mut probe = Probe::start(&Options::default());
+    probe.simulation.record_pins();
+    probe.drive::<u8>("provoke", 1);
+    let _ = probe.run(20);
+    let recording = probe.simulation.take_recording();
+    let mut simulation = probe::library().start(&Options::default()).expect("starts");
+    simulation.assertions(true);
+    let error = BareLoop::new(&recording, &simulation).run(&mut simulation).expect_err("provoked");
+    assert_eq!(error.kind, StopKind::Assertion);
 }

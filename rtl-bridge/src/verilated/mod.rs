@@ -24,6 +24,7 @@
 
 mod events;
 mod port;
+mod recording;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ use cxx::UniquePtr;
 
 use crate::ffi::bridge as ffi;
 pub use events::{StopKind, Stopped};
+pub use recording::{BareLoop, Recording};
 pub use port::{Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
 
 /// How a simulation starts.
@@ -81,6 +83,7 @@ pub struct Simulation {
     finished: bool,
     log: Vec<String>,
     stopped: Option<Box<Stopped>>,
+    pins: Option<Box<recording::Recorder>>,
 }
 
 // SAFETY: a Verilated model with one thread keeps nothing in thread-local storage between calls but the pointer to the
@@ -105,6 +108,7 @@ impl Simulation {
             finished: false,
             log: Vec::new(),
             stopped: None,
+            pins: None,
         };
         simulation.clear_inputs();
         if let Some(window) = &options.waves {
@@ -121,6 +125,9 @@ impl Simulation {
     #[inline]
     pub fn eval(&mut self, time_ps: u64) -> Result<(), Box<Stopped>> {
         self.time_ps = time_ps;
+        if self.pins.is_some() {
+            self.note_pins();
+        }
         let said_something = self.top.pin_mut().eval(time_ps);
         if time_ps >= self.record_from_ps {
             self.dump();

@@ -102,8 +102,8 @@ impl Value for bool {
 /// At most 64 bits of a port: which integer they lie in, and where in it.
 ///
 /// # Invariants
-/// `address` with `storage` lies within a port of the top of simulation `owner`, aligned for it but for
-/// [`Storage::Words8`]; `mask << shift` lies within the storage and within the port's width.
+/// `address` with `storage` lies within a port of the top of simulation `owner`, aligned for it up to 4 bytes;
+/// `mask << shift` lies within the storage and within the port's width.
 #[derive(Clone, Copy, Debug)]
 struct Lane {
     address: *mut u8,
@@ -118,9 +118,8 @@ enum Storage {
     Bytes1,
     Bytes2,
     Bytes4,
+    /// A 64-bit integer, or two 32-bit words of an array, which are aligned for 32 bits only.
     Bytes8,
-    /// Two 32-bit words of an array, aligned for 32 bits only.
-    Words8,
     /// Three of them.
     Words12,
 }
@@ -132,30 +131,57 @@ unsafe impl Send for Lane {}
 unsafe impl Sync for Lane {}
 
 impl Lane {
+    /// Valid, ready, last and pulses are all bytes: that case is inlined, and the others are a call, as a jump table at
+    /// each access costs 3 % of a shell's cycle.
     #[inline]
     fn read(&self, simulation: &Simulation) -> u64 {
         assert_eq!(self.owner, simulation.id, "a port of another simulation");
-        // SAFETY: the invariants say that the address is that of a live integer (or words) of this size, since the
-        // simulation `owner` is alive in our hands; nobody writes meanwhile, since all writers need `&mut Simulation`.
+        if self.storage != Storage::Bytes1 {
+            // SAFETY: `simulation` is the owner and is borrowed.
+            return unsafe { self.read_wide() };
+        }
+        // SAFETY: the invariants say that the address is that of a live byte, since the simulation `owner` is alive in
+        // our hands; nobody writes meanwhile, since all writers need `&mut Simulation`.
+        let whole = unsafe { self.address.read() };
+        u64::from(whole) >> self.shift & self.mask
+    }
+
+    #[inline]
+    fn write(&self, simulation: &mut Simulation, value: u64) {
+        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        if self.storage != Storage::Bytes1 {
+            // SAFETY: `simulation` is the owner and is borrowed exclusively.
+            return unsafe { self.write_wide(value) };
+        }
+        let (clear, bits) = (!(self.mask << self.shift), (value & self.mask) << self.shift);
+        // SAFETY: as in `read`; nobody reads or writes meanwhile, since we hold the simulation's only reference. Bits
+        // beyond the port's width stay zero, as Verilator wants them, because the mask lies within the width.
+        unsafe { self.address.write(self.address.read() & clear as u8 | bits as u8) }
+    }
+
+    /// # Safety
+    /// The simulation `owner` is borrowed.
+    #[inline(never)]
+    unsafe fn read_wide(&self) -> u64 {
+        // SAFETY: with the caller's promise, the invariants give a live integer, or words, of this size.
         let whole = unsafe {
             match self.storage {
                 Storage::Bytes1 => u64::from(self.address.read()),
                 Storage::Bytes2 => u64::from(self.address.cast::<u16>().read()),
                 Storage::Bytes4 => u64::from(self.address.cast::<u32>().read()),
-                Storage::Bytes8 => self.address.cast::<u64>().read(),
-                Storage::Words8 => self.address.cast::<u64>().read_unaligned(),
+                Storage::Bytes8 => self.address.cast::<u64>().read_unaligned(),
                 Storage::Words12 => return (self.read_three_words() >> self.shift) as u64 & self.mask,
             }
         };
         whole >> self.shift & self.mask
     }
 
-    #[inline]
-    fn write(&self, simulation: &mut Simulation, value: u64) {
-        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+    /// # Safety
+    /// The simulation `owner` is borrowed exclusively.
+    #[inline(never)]
+    unsafe fn write_wide(&self, value: u64) {
         let (clear, bits) = (!(self.mask << self.shift), (value & self.mask) << self.shift);
-        // SAFETY: as in `read`; nobody reads or writes meanwhile, since we hold the simulation's only reference. Bits
-        // beyond the port's width stay zero, as Verilator wants them, because the mask lies within the width.
+        // SAFETY: as in `read_wide`; the bits beyond the width as in `write`.
         unsafe {
             match self.storage {
                 Storage::Bytes1 => self.address.write(self.address.read() & clear as u8 | bits as u8),
@@ -168,10 +194,6 @@ impl Lane {
                     at.write(at.read() & clear as u32 | bits as u32);
                 }
                 Storage::Bytes8 => {
-                    let at = self.address.cast::<u64>();
-                    at.write(at.read() & clear | bits);
-                }
-                Storage::Words8 => {
                     let at = self.address.cast::<u64>();
                     at.write_unaligned(at.read_unaligned() & clear | bits);
                 }
@@ -271,6 +293,16 @@ impl WideOutput {
 }
 
 impl WideInput {
+    /// Address and length.
+    pub(super) fn range(&self) -> (usize, usize) {
+        (self.0.address as usize, self.0.len_bytes)
+    }
+
+    /// What it is driven to.
+    pub(super) fn driven<'s>(&self, simulation: &'s Simulation) -> &'s [u8] {
+        self.0.read(simulation)
+    }
+
     /// Bytes in it.
     pub fn len_bytes(&self) -> usize {
         self.0.len_bytes
@@ -313,7 +345,7 @@ impl PortInfo {
         let (word, shift) = (low / 32, low % 32);
         let storage = match shift + width {
             ..=32 => Storage::Bytes4,
-            33..=64 => Storage::Words8,
+            33..=64 => Storage::Bytes8,
             _ => Storage::Words12,
         };
         let address = (self.address + 4 * word as usize) as *mut u8;

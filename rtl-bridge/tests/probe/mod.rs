@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rtl_bridge::clock::{Clocks, Timing};
 use rtl_bridge::tops::{self, Library, TopSpec};
-use rtl_bridge::verilated::{Input, Options, Simulation, Stopped};
+use rtl_bridge::verilated::{Options, Simulation, Stopped};
 
 /// Numbers of the clocks.
 pub const STREAM: usize = 0;
@@ -27,25 +27,24 @@ pub fn library() -> Library {
 pub struct Probe {
     pub simulation: Simulation,
     pub clocks: Clocks,
-    pub provoke: Input<u8>,
 }
 
 impl Probe {
     pub fn start(options: &Options) -> Probe {
-        let mut simulation = library().start(options).expect("starts");
-        let mut clocks = Clocks::new();
-        let stream = simulation.input("stream_clk").expect("a port");
-        let lite = simulation.input("lite_clk").expect("a port");
-        clocks.add(&mut simulation, stream, Timing { num: 4000, den: 1, phase_ps: 4000 });
-        clocks.add(&mut simulation, lite, Timing { num: 102_400, den: 33, phase_ps: 500 });
-        let provoke = simulation.input("provoke").expect("a port");
-        simulation.set(provoke, 0);
-        let mut probe = Probe { simulation, clocks, provoke };
+        let simulation = library().start(options).expect("starts");
+        let mut probe = Probe { simulation, clocks: Clocks::new() };
+        probe.add_clocks();
         probe.reset();
         probe
     }
 
-    fn reset(&mut self) {
+    pub fn add_clocks(&mut self) {
+        let [stream, lite] = ["stream_clk", "lite_clk"].map(|name| self.simulation.input(name).expect("a port"));
+        self.clocks.add(&mut self.simulation, stream, Timing { num: 4000, den: 1, phase_ps: 4000 });
+        self.clocks.add(&mut self.simulation, lite, Timing { num: 102_400, den: 33, phase_ps: 500 });
+    }
+
+    pub fn reset(&mut self) {
         let resets = ["stream_rstn", "lite_rstn"].map(|name| self.simulation.input::<bool>(name).expect("a port"));
         for pin in resets {
             self.simulation.set(pin, false);
