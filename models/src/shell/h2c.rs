@@ -85,6 +85,7 @@ impl Shell {
         if let Some(ready_at) = self.system.waits_for(&[Module::Qdma, Module::Box250, Module::Box250Plugin], now) {
             self.h2c.free_at = self.h2c.free_at.max(ready_at);
             self.h2c.waiting = false;
+            self.next = None;
             return false;
         }
         self.h2c.waiting = true;

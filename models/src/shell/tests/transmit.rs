@@ -127,6 +127,21 @@ fn lengths_follow_the_metadata_as_far_as_the_beats_allow() {
     assert_eq!(leave(Bench::up(upstream())), [128, 100, 65, 124, 128, 100]);
 }
 
+/// A frame posted while the QDMA subsystem is in reset: the shell itself says when it will ask for it.
+#[test]
+fn a_frame_posted_in_a_reset_is_taken_after_it() {
+    let mut bench = Bench::up(one_port());
+    bench.write(regs::system_config::SHELL_RESET, 1);
+    bench.qdma.h2c.push_back(h2c(0, udp(1, 60)));
+    bench.shell.step(bench.now, &mut bench.qdma);
+    let asks_at = bench.shell.next_event().expect("the end of the reset");
+    assert!(asks_at > bench.now && bench.qdma.h2c.len() == 1);
+    bench.shell.step(asks_at, &mut bench.qdma);
+    assert!(bench.qdma.h2c.is_empty());
+    bench.now = asks_at;
+    assert_eq!(bench.common(qdma_common::H2C_DROP_NO_FUNCTION), 1, "the reset took QCONF away");
+}
+
 /// A plugin that forgets `tuser_dst`.
 struct NoDst;
 
