@@ -98,6 +98,8 @@ pub(super) struct H2cEngine {
     outbox: VecDeque<Outbound>,
     /// Beats of the stream buffer taken by frames in the outbox and on the link.
     beats: u32,
+    /// The next descriptor's frame waits for room in it.
+    no_room: bool,
     /// Data reads on the link.
     reading: usize,
     writebacks: VecDeque<Writeback>,
@@ -112,6 +114,7 @@ impl H2cEngine {
             round: VecDeque::new(),
             outbox: VecDeque::new(),
             beats: 0,
+            no_room: false,
             reading: 0,
             writebacks: VecDeque::new(),
             frame_made: false,
@@ -281,7 +284,6 @@ impl H2cEngine {
                 queue.in_round = true;
                 self.round.push_back(qid);
             }
-            self.execute(core);
         } else {
             let place = Place { qid, h2c: true, cidx: queue.hw.cidx, ..Place::default() };
             core.fault(Fault::DescriptorRead, place);
@@ -292,34 +294,45 @@ impl H2cEngine {
 
     // ---- Data
 
-    /// Start data reads, a descriptor of each queue in turn, while the stream buffer has room.
-    fn execute(&mut self, core: &mut Core) {
-        while let Some(&qid) = self.round.front() {
-            let queue = &mut self.queues[usize::from(qid.0)];
-            let Some(descriptor) = queue.descriptors.front().copied().filter(|_| queue.runs()) else {
-                queue.in_round = false;
-                self.round.pop_front();
-                continue;
-            };
-            let beats = beats(descriptor.len_bytes);
-            if self.beats != 0 && self.beats + beats > core.config.h2c_buffer_beats {
-                return;
-            }
-            queue.descriptors.pop_front();
-            self.round.rotate_left(1);
-            core.counters.h2c.frames_in += 1;
-            if descriptor.len_bytes == 0 {
-                core.counters.h2c.drop_one(DropReason::ZeroLength);
-                core.fault(Fault::ZeroLength, Place { qid, h2c: true, cidx: queue.done_cidx, ..Place::default() });
-                self.fail(core, qid, ERR_DMA);
-                continue;
-            }
-            self.beats += beats;
-            self.reading += 1;
-            let kind = ReadKind::H2cData(queue.func(), descriptor);
-            core.link.issue(core.now, usize::from(descriptor.len_bytes), qid, queue.generation, kind);
-            self.fetch(core, qid);
+    /// When the next descriptor can be executed: reads are issued no faster than the link brings their data, so that the
+    /// round decides as late as it can.
+    pub(super) fn next_issue(&self, core: &Core) -> Time {
+        if self.round.is_empty() || self.no_room { Time::NEVER } else { core.link.read_slot(core.now) }
+    }
+
+    /// Start the data read of one descriptor of the queue whose turn it is, if the stream buffer has room.
+    pub(super) fn issue(&mut self, core: &mut Core) {
+        let Some(&qid) = self.round.front() else { return };
+        let queue = &mut self.queues[usize::from(qid.0)];
+        let Some(descriptor) = queue.descriptors.front().copied().filter(|_| queue.runs()) else {
+            queue.in_round = false;
+            self.round.pop_front();
+            return;
+        };
+        let beats = beats(descriptor.len_bytes);
+        if self.beats != 0 && self.beats + beats > core.config.h2c_buffer_beats {
+            self.no_room = true;
+            return;
         }
+        queue.descriptors.pop_front();
+        self.round.rotate_left(1);
+        core.counters.h2c.frames_in += 1;
+        if descriptor.len_bytes == 0 {
+            core.counters.h2c.drop_one(DropReason::ZeroLength);
+            core.fault(Fault::ZeroLength, Place { qid, h2c: true, cidx: queue.done_cidx, ..Place::default() });
+            self.fail(core, qid, ERR_DMA);
+            return;
+        }
+        self.beats += beats;
+        self.reading += 1;
+        let kind = ReadKind::H2cData(queue.func(), descriptor);
+        core.link.issue(core.now, usize::from(descriptor.len_bytes), qid, queue.generation, kind);
+        self.fetch(core, qid);
+    }
+
+    fn free(&mut self, beats: u32) {
+        self.beats -= beats;
+        self.no_room = false;
     }
 
     /// A frame's data are there.
@@ -336,13 +349,12 @@ impl H2cEngine {
         let queue = &mut self.queues[usize::from(qid.0)];
         let len = usize::from(descriptor.len_bytes);
         if queue.generation != generation {
-            self.beats -= beats(descriptor.len_bytes);
+            self.free(beats(descriptor.len_bytes));
             core.counters.h2c.drop_one(DropReason::QueueStopped);
             if core.config.late_dma_after_inv_ns != 0 {
                 let at = core.now.saturating_add(core.config.late_dma_after_inv_ns.saturating_mul(1000));
                 core.defer_read(at, func, descriptor.address, len);
             }
-            self.execute(core);
             return;
         }
         let mut frame = H2cFrame { data: core.spare_buffer(len), qid, metadata: descriptor.metadata, err: false };
@@ -353,14 +365,13 @@ impl H2cEngine {
             self.fail(core, qid, ERR_DMA);
         }
         if frame.err && core.config.h2c_data_fault == H2cDataFault::Drop {
-            self.beats -= beats(descriptor.len_bytes);
+            self.free(beats(descriptor.len_bytes));
             core.counters.h2c.drop_one(DropReason::DmaFault);
             core.give_back(frame.data);
         } else {
             self.outbox.push_back(Outbound { frame, generation });
             self.frame_made = true;
         }
-        self.execute(core);
     }
 
     pub(super) fn peek(&self) -> Option<&H2cFrame> {
@@ -371,12 +382,11 @@ impl H2cEngine {
     pub(super) fn take(&mut self, core: &mut Core) -> Option<H2cFrame> {
         let Outbound { frame, generation } = self.outbox.pop_front()?;
         core.counters.h2c.out(frame.data.len());
-        self.beats -= beats(frame.data.len() as u16);
+        self.free(beats(frame.data.len() as u16));
         let queue = &mut self.queues[usize::from(frame.qid.0)];
         if queue.generation == generation && queue.runs() {
             self.completed(core, frame.qid);
         }
-        self.execute(core);
         Some(frame)
     }
 

@@ -105,6 +105,11 @@ impl Link {
         self.reads.push_back(Read { done, qid, generation, kind });
     }
 
+    /// When another read would find the host-to-card direction without backlog: issued earlier it would only wait.
+    pub(super) fn read_slot(&self, now: Time) -> Time {
+        now.max(Time(self.down_free.0.saturating_sub(self.read_latency_ps)))
+    }
+
     /// When the next read is done.
     pub(super) fn next_done(&self) -> Time {
         self.reads.front().map_or(Time::NEVER, |read| read.done)

@@ -88,6 +88,7 @@ enum Work {
     C2hLanding,
     Completion,
     C2hIssue,
+    H2cIssue,
     Writeback,
     Alarm,
 }
@@ -132,7 +133,11 @@ impl Qdma {
     /// Read a register of BAR0 as `func` sees it. `offset` counts in bytes; an access that is not a whole word reads 0.
     /// Reading has one side effect, on the busy bit of the context command.
     pub fn mmio_read(&mut self, func: FuncId, offset: u32) -> u32 {
-        if let Some(value) = self.window.read(offset).filter(|_| offset.is_multiple_of(4)) {
+        if !offset.is_multiple_of(4) {
+            self.core.counters.unmapped_accesses += 1;
+            return 0;
+        }
+        if let Some(value) = self.window.read(offset) {
             return value;
         }
         if let Some(value) = self.core.errors.read(offset) {
@@ -257,6 +262,7 @@ impl Qdma {
             (self.core.link.next_done(), Work::Read),
             (self.core.next_alarm(), Work::Alarm),
             (self.c2h.next_issue(&self.core), Work::C2hIssue),
+            (self.h2c.next_issue(&self.core), Work::H2cIssue),
             (self.h2c.next_writeback(), Work::Writeback),
             (self.core.next_deferred(), Work::Deferred),
         ] {
@@ -275,6 +281,7 @@ impl Qdma {
             Work::C2hLanding => self.c2h.land(core, memory),
             Work::Completion => self.c2h.complete(core, memory, &mut self.cmpl),
             Work::C2hIssue => self.c2h.issue(core),
+            Work::H2cIssue => self.h2c.issue(core),
             Work::Writeback => self.h2c.run_writeback(core, memory),
             Work::Alarm => {
                 if let Some(alarm) = core.take_alarm() {
