@@ -181,7 +181,7 @@ fn onic_08_each_queue_count_gets_every_frame() {
         let mut bench = Bench::up(one_port());
         bench.queues(0, 0, count);
         let mut expected = vec![0u32; count as usize];
-        for flow in 0..600u32 {
+        for flow in 0..10_000u32 {
             let frame = udp(flow.wrapping_mul(0x9e37_79b9), 60);
             let hash = HashInput::parse(HashFunction::Opennic, &frame).hash(Key::DEFAULT.bytes());
             expected[rss::indirection_index(hash) % count as usize] += 1;
