@@ -92,7 +92,8 @@ module packet_adapter_tx #(
 
   // ---- The buffer ----
   logic unused_meta;
-  packet_fifo #(.DataWidth(512), .MetaWidth(1), .Depth(Depth)) u_buffer (
+  // A MAC that is off refuses for ever, so a reset takes an offered beat back.
+  packet_fifo #(.DataWidth(512), .MetaWidth(1), .Depth(Depth), .WithdrawOffer(1'b1)) u_buffer (
     .wr_clk(axis_aclk), .wr_rstn(axis_rstn), .wr_live_o(axis_live),
     .wr_en_i(store), .wr_data_i(s_axis_tx_tdata), .wr_keep_i(keep), .wr_last_i(last),
     .wr_commit_i(store && last), .wr_meta_i(1'b0), .wr_rewind_i(rewind), .wr_room_o(room),

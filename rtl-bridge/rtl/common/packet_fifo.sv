@@ -8,8 +8,9 @@
 // either clock. A commit is visible 4 to 5 rd_clk edges later. What crosses are two gray-coded counters that move one
 // step at a time: frames committed one way (a commit moves the beat pointer by many), beats read the other way.
 //
-// Reset: the writer forgets everything at once. The reader does too, unless it has offered a beat or begun a frame: then it
-// finishes that frame first, since what follows would otherwise be glued to its head, and the writer stays in reset until it has.
+// Reset: the writer forgets everything at once. The reader does too, unless it has begun a frame: then it finishes that frame first,
+// since what follows would otherwise be glued to its head, and the writer stays in reset until it has. A first beat that is
+// offered but not taken counts as begun, unless WithdrawOffer allows to take it back: for a receiver that may refuse for ever.
 // wr_live_o and rd_live_o tell when each side works. Both resets must be low together for at least eight cycles of the
 // slower clock. pwr_rstn resets at once, whatever is open.
 `include "onic_assert.svh"
@@ -18,6 +19,7 @@ module packet_fifo #(
   parameter  int unsigned DataWidth = 512,            // bits, a multiple of 8
   parameter  int unsigned MetaWidth = 1,              // bits that go with each frame
   parameter  int unsigned Depth     = 64,             // beats, a power of two
+  parameter  bit          WithdrawOffer = 1'b0,
   localparam int unsigned KeepWidth = DataWidth / 8,
   localparam int unsigned AddrWidth = $clog2(Depth)
 ) (
@@ -54,12 +56,19 @@ module packet_fifo #(
   logic [MetaWidth-1:0] meta_mem [Depth];             // indexed by frame number, not by beat
 
   // ---- Resets: the reader's lasts until its open frame is finished, the writer's until the reader's is over. ----
-  logic rd_pending_q, rd_pending_seen, rd_open_q;     // rd_open_q: a frame is loaded in part
+  logic rd_pending_q, rd_pending_seen;
+  logic rd_open_q;                                    // a frame is loaded in part
+
+  logic mid_frame_q;                                  // a beat of a frame has been taken, its last has not
 
   wire rd_pending = rd_pending_q || !rd_rstn;
-  wire rd_clear   = rd_pending && !m_axis_tvalid && !rd_open_q;
+  wire take       = m_axis_tvalid && m_axis_tready;
+  wire begun      = WithdrawOffer ? mid_frame_q || (take && !m_axis_tlast) : m_axis_tvalid || rd_open_q;
+  wire rd_clear   = rd_pending && !begun;
   always_ff @(posedge rd_clk) begin
     rd_pending_q <= !rd_rstn || (rd_pending_q && !rd_clear);
+    if (!rd_pwr_rstn) mid_frame_q <= 1'b0;
+    else if (take)    mid_frame_q <= !m_axis_tlast;
   end
   cdc_sync #(.ResetValue(1'b1)) u_pending (
     .dst_clk(wr_clk), .dst_rstn(1'b1), .d_i(rd_pending_q), .q_o(rd_pending_seen));
@@ -145,11 +154,6 @@ module packet_fifo #(
                "the open frame is longer than the memory")
 
   // A frame that started to leave has its next beat ready when the last one is taken.
-  logic mid_frame_q;
-  always_ff @(posedge rd_clk) begin
-    if (!rd_pwr_rstn) mid_frame_q <= 1'b0;
-    else if (m_axis_tvalid && m_axis_tready) mid_frame_q <= !m_axis_tlast;
-  end
   `ONIC_ASSERT(FifoNoGap_A, rd_clk, rd_pwr_rstn, !(mid_frame_q && !m_axis_tvalid), "a gap inside a frame")
 endmodule
 `default_nettype wire
