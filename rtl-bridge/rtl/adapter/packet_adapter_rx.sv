@@ -1,11 +1,11 @@
 // Receive side of one port's packet adapter: MAC clock to 250 MHz, store and forward, whole frames or none.
 //
 // The MAC can't be held back, so a frame that can't be taken is lost here, whole, and reported once, with a reason:
-//   error     tuser_err on its last beat
+//   disabled  it began before the end of this block's reset
 //   too long  more than Depth beats, however empty the buffer
 //   overflow  a beat found no room
-//   disabled  it began before the end of this block's reset
-// If several hold, the first in this list counts: the first two depend on the frame alone, not on what waits in front.
+//   error     tuser_err on its last beat
+// If several hold, the first in this list counts: it is what was known first.
 // A lost frame frees its beats at once and the buffer is never left in a state that costs the next frame.
 //
 // Out: frames without gaps, tuser_size their length in bytes (FCS left out, as in the input), on each beat;
@@ -100,9 +100,9 @@ module packet_adapter_rx #(
       if (last) begin
         end_len_o    <= len;
         end_reason_o <= dead                     ? ReasonDisabled :
-                        s_axis_rx_tuser_err      ? ReasonError :
                         (too_long || too_long_q) ? ReasonTooLong :
-                        (no_room || lost_q)      ? ReasonOverflow : ReasonAccepted;
+                        (no_room || lost_q)      ? ReasonOverflow :
+                        s_axis_rx_tuser_err      ? ReasonError : ReasonAccepted;
       end
     end
     if (!live_o) begin

@@ -49,18 +49,16 @@ module cmac_stats #(
   // ---- Stage 1: header and length ----
   logic        end_q, bad_fcs_q;
   logic [15:0] len_q, type_q;
-  logic        group_q, all_q, control_q;             // multicast bit; broadcast; MAC control to its reserved address
+  logic        group_q, all_q;                        // multicast bit; broadcast
   logic [15:0] opcode_q;
-  wire  [15:0] ethertype = {head_i[8*12 +: 8], head_i[8*13 +: 8]};
-
+  
   always_ff @(posedge clk) begin
     end_q <= rstn && beat_i && last_i;
     if (beat_i && first_i) begin
-      type_q    <= ethertype;
+      type_q    <= {head_i[8*12 +: 8], head_i[8*13 +: 8]};
       opcode_q  <= {head_i[8*14 +: 8], head_i[8*15 +: 8]};
       group_q   <= head_i[0];
       all_q     <= &head_i[47:0];
-      control_q <= head_i[47:0] == 48'h0100_00C2_8001 && ethertype == 16'h8808;
     end
     if (beat_i && last_i) begin
       len_q     <= len_i;
@@ -73,9 +71,10 @@ module cmac_stats #(
   wire        long_len  = CheckLength && len_q > max_len_i;
   wire        good      = !bad_fcs_q && !short_len && !long_len;
   wire [15:0] payload   = len_q - 16'd18;             // without header and FCS
-  // A type of at most 1500 is the payload's length; below 46 bytes the frame is padded.
-  wire        bad_type  = type_q <= 16'd1500 && len_q >= 16'd18 &&
-                          (type_q > payload || (payload > 16'd46 && type_q != payload));
+  wire        header    = good && len_q >= 16'd18;    // there is a header to look at
+  wire        control   = header && type_q == 16'h8808 && len_q >= 16'd20;
+  // A type of at most 1500 is the payload's length, which padding to 46 bytes may exceed.
+  wire        bad_type  = type_q <= 16'd1500 && type_q != payload && !(payload == 16'd46 && type_q < 16'd46);
 
   logic        count_q;
   logic [NumSlots-1:0] hit_q;
@@ -110,13 +109,13 @@ module cmac_stats #(
       hit_q[Jabber]        <= long_len && bad_fcs_q;
       hit_q[BadFcs]        <= bad_fcs_q;
       hit_q[PktBadFcs]     <= bad_fcs_q && !short_len && !long_len;
-      hit_q[Unicast]       <= good && !group_q;
-      hit_q[Multicast]     <= good && group_q && !all_q;
-      hit_q[Broadcast]     <= good && all_q;
-      hit_q[Vlan]          <= good && type_q == 16'h8100;
-      hit_q[Pause]         <= good && control_q && opcode_q == 16'h0001;
-      hit_q[UserPause]     <= good && control_q && opcode_q == 16'h0101;
-      hit_q[InRangeErr]    <= CheckLength && bad_type && !bad_fcs_q;
+      hit_q[Unicast]       <= header && !group_q;
+      hit_q[Multicast]     <= header && group_q && !all_q;
+      hit_q[Broadcast]     <= header && all_q;
+      hit_q[Vlan]          <= header && type_q == 16'h8100;
+      hit_q[Pause]         <= control && opcode_q == 16'h0001;
+      hit_q[UserPause]     <= control && opcode_q == 16'h0101;
+      hit_q[InRangeErr]    <= CheckLength && header && bad_type;
       // Stomped FCS and truncation can't happen here: frames come without FCS, and none is cut.
     end
   end
