@@ -13,8 +13,6 @@ common/cdc_reset.sv
 common/cdc_gray.sv
 common/sync_fifo.sv
 common/counter64.sv
-common/axis_slice_fwd.sv
-common/axis_skid.sv
 common/axis_frame_mux.sv
 common/axil_xbar.sv
 sys/mod_reset.sv
@@ -22,7 +20,6 @@ sys/axil_echo.sv
 adapter/packet_adapter_pkg.sv
 
 // Level 1: composed of level 0
-common/cdc_pulse.sv
 common/async_fifo.sv
 common/packet_fifo.sv
 common/axil_regs.sv

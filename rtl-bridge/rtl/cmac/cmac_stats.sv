@@ -51,7 +51,7 @@ module cmac_stats #(
   logic [15:0] len_q, type_q;
   logic        group_q, all_q;                        // multicast bit; broadcast
   logic [15:0] opcode_q;
-  
+
   always_ff @(posedge clk) begin
     end_q <= rstn && beat_i && last_i;
     if (beat_i && first_i) begin
