@@ -90,7 +90,8 @@ module packet_adapter #(
   packet_adapter_rx #(.PortId(PortId), .Depth(Depth)) u_rx (
     .cmac_clk, .cmac_rstn, .cmac_pwr_rstn,
     .s_axis_rx_tvalid, .s_axis_rx_tdata, .s_axis_rx_tkeep, .s_axis_rx_tlast, .s_axis_rx_tuser_err,
-    .end_valid_o(rx_end_valid), .end_reason_o(rx_end_reason), .end_len_o(rx_end_len), .room_beats_o(rx_room), .left_o(rx_left), .live_o(rx_live),
+    .end_valid_o(rx_end_valid), .end_reason_o(rx_end_reason), .end_len_o(rx_end_len),
+    .room_beats_o(rx_room), .left_o(rx_left), .live_o(rx_live),
     .axis_aclk, .axis_rstn, .axis_pwr_rstn,
     .m_axis_rx_tvalid, .m_axis_rx_tdata, .m_axis_rx_tkeep, .m_axis_rx_tlast, .m_axis_rx_tuser_size, .m_axis_rx_tuser_src,
     .m_axis_rx_tuser_dst, .m_axis_rx_tready

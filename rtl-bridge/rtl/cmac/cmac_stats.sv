@@ -120,8 +120,8 @@ module cmac_stats #(
     end
   end
 
-  // ---- Stage 3: accumulate. Two banks: one counts, the other is the snapshot. A slot without its bit in live_q or snap_q has not been
-  // written since the bank's turn began and counts as 0, so that neither a tick nor a reset has to write the memory. ----
+  // ---- Stage 3: accumulate. Two banks: one counts, the other is the snapshot. A slot without its bit in live_q or snap_q has
+  // not been written since the bank's turn began and counts as 0, so that neither a tick nor a reset has to write the memory. ----
   logic          [47:0] bank_mem [2*NumSlots];
   logic                 bank_q;                       // the one that counts
   logic [NumSlots-1:0]  live_q, snap_q;               // written slots of the counting bank, and of the snapshot

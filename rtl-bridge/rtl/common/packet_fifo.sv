@@ -8,9 +8,9 @@
 // either clock. A commit is visible 4 to 5 rd_clk edges later. What crosses are two gray-coded counters that move one
 // step at a time: frames committed one way (a commit moves the beat pointer by many), beats read the other way.
 //
-// Reset: the writer forgets everything at once. The reader does too, unless it has begun a frame: then it finishes that frame first,
-// since what follows would otherwise be glued to its head, and the writer stays in reset until it has. A first beat that is
-// offered but not taken counts as begun, unless WithdrawOffer allows to take it back: for a receiver that may refuse for ever.
+// Reset: the writer forgets everything at once. The reader does too, unless it has begun a frame: then it finishes that
+// frame first, since what follows would otherwise be glued to its head, and the writer stays in reset until it has. A
+// first beat that is offered but not taken counts as begun, unless WithdrawOffer allows to take it back: for a receiver that may refuse for ever.
 // wr_live_o and rd_live_o tell when each side works. Both resets must be low together for at least eight cycles of the
 // slower clock. pwr_rstn resets at once, whatever is open.
 `include "onic_assert.svh"

@@ -211,7 +211,8 @@ module onic_shell #(
     .s_axil_wvalid(wvalid[SysConfig]), .s_axil_wdata(wdata[SysConfig]), .s_axil_wready(wready[SysConfig]),
     .s_axil_bvalid(bvalid[SysConfig]), .s_axil_bresp(bresp[SysConfig]), .s_axil_bready(bready[SysConfig]),
     .s_axil_arvalid(arvalid[SysConfig]), .s_axil_araddr(araddr[SysConfig]), .s_axil_arready(arready[SysConfig]),
-    .s_axil_rvalid(rvalid[SysConfig]), .s_axil_rdata(rdata[SysConfig]), .s_axil_rresp(rresp[SysConfig]), .s_axil_rready(rready[SysConfig]),
+    .s_axil_rvalid(rvalid[SysConfig]), .s_axil_rdata(rdata[SysConfig]), .s_axil_rresp(rresp[SysConfig]),
+    .s_axil_rready(rready[SysConfig]),
     .shell_rstn_o(shell_rstn_req), .shell_rst_done_i(shell_rst_done),
     .user_rstn_o(user_rstn_req), .user_rst_done_i(user_rst_done)
   );
@@ -403,7 +404,8 @@ module onic_shell #(
         .s_axil_wvalid(wvalid[MacSlave]), .s_axil_wdata(wdata[MacSlave]), .s_axil_wready(wready[MacSlave]),
         .s_axil_bvalid(bvalid[MacSlave]), .s_axil_bresp(bresp[MacSlave]), .s_axil_bready(bready[MacSlave]),
         .s_axil_arvalid(arvalid[MacSlave]), .s_axil_araddr(araddr[MacSlave]), .s_axil_arready(arready[MacSlave]),
-        .s_axil_rvalid(rvalid[MacSlave]), .s_axil_rdata(rdata[MacSlave]), .s_axil_rresp(rresp[MacSlave]), .s_axil_rready(rready[MacSlave])
+        .s_axil_rvalid(rvalid[MacSlave]), .s_axil_rdata(rdata[MacSlave]), .s_axil_rresp(rresp[MacSlave]),
+        .s_axil_rready(rready[MacSlave])
       );
       axil_echo #(.Prefix(16'hC100), .AddrBits(13)) u_adapter (
         .axil_aclk, .axil_aresetn,
@@ -411,7 +413,8 @@ module onic_shell #(
         .s_axil_wvalid(wvalid[AdapterSlave]), .s_axil_wdata(wdata[AdapterSlave]), .s_axil_wready(wready[AdapterSlave]),
         .s_axil_bvalid(bvalid[AdapterSlave]), .s_axil_bresp(bresp[AdapterSlave]), .s_axil_bready(bready[AdapterSlave]),
         .s_axil_arvalid(arvalid[AdapterSlave]), .s_axil_araddr(araddr[AdapterSlave]), .s_axil_arready(arready[AdapterSlave]),
-        .s_axil_rvalid(rvalid[AdapterSlave]), .s_axil_rdata(rdata[AdapterSlave]), .s_axil_rresp(rresp[AdapterSlave]), .s_axil_rready(rready[AdapterSlave])
+        .s_axil_rvalid(rvalid[AdapterSlave]), .s_axil_rdata(rdata[AdapterSlave]), .s_axil_rresp(rresp[AdapterSlave]),
+        .s_axil_rready(rready[AdapterSlave])
       );
     end else begin : gen_present
       logic mac_cmac_rstn, adapter_cmac_rstn, adapter_axis_rstn, adapter_live, rx_disabled, rx_wire, tx_wire;
@@ -434,7 +437,8 @@ module onic_shell #(
         .s_axil_wvalid(wvalid[MacSlave]), .s_axil_wdata(wdata[MacSlave]), .s_axil_wready(wready[MacSlave]),
         .s_axil_bvalid(bvalid[MacSlave]), .s_axil_bresp(bresp[MacSlave]), .s_axil_bready(bready[MacSlave]),
         .s_axil_arvalid(arvalid[MacSlave]), .s_axil_araddr(araddr[MacSlave]), .s_axil_arready(arready[MacSlave]),
-        .s_axil_rvalid(rvalid[MacSlave]), .s_axil_rdata(rdata[MacSlave]), .s_axil_rresp(rresp[MacSlave]), .s_axil_rready(rready[MacSlave]),
+        .s_axil_rvalid(rvalid[MacSlave]), .s_axil_rdata(rdata[MacSlave]), .s_axil_rresp(rresp[MacSlave]),
+        .s_axil_rready(rready[MacSlave]),
         .block_rstn(mac_rstn[p]), .cmac_clk(cmac_clk[p]), .cmac_rstn(mac_cmac_rstn), .cmac_pwr_rstn(cmac_pwr_rstn[p]),
         .min_pkt_len_i(cfg_min_pkt_len), .max_pkt_len_i(cfg_max_pkt_len),
         .s_axis_tx_tvalid(mtx_tvalid[p]), .s_axis_tx_tdata(mtx_tdata[512*p +: 512]), .s_axis_tx_tkeep(mtx_tkeep[64*p +: 64]),
@@ -456,7 +460,8 @@ module onic_shell #(
         .s_axil_wvalid(wvalid[AdapterSlave]), .s_axil_wdata(wdata[AdapterSlave]), .s_axil_wready(wready[AdapterSlave]),
         .s_axil_bvalid(bvalid[AdapterSlave]), .s_axil_bresp(bresp[AdapterSlave]), .s_axil_bready(bready[AdapterSlave]),
         .s_axil_arvalid(arvalid[AdapterSlave]), .s_axil_araddr(araddr[AdapterSlave]), .s_axil_arready(arready[AdapterSlave]),
-        .s_axil_rvalid(rvalid[AdapterSlave]), .s_axil_rdata(rdata[AdapterSlave]), .s_axil_rresp(rresp[AdapterSlave]), .s_axil_rready(rready[AdapterSlave]),
+        .s_axil_rvalid(rvalid[AdapterSlave]), .s_axil_rdata(rdata[AdapterSlave]), .s_axil_rresp(rresp[AdapterSlave]),
+        .s_axil_rready(rready[AdapterSlave]),
         .axis_aclk, .axis_rstn(adapter_axis_rstn), .axis_pwr_rstn,
         .s_axis_tx_tvalid(atx_tvalid[p]), .s_axis_tx_tdata(atx_tdata[512*p +: 512]), .s_axis_tx_tkeep(atx_tkeep[64*p +: 64]),
         .s_axis_tx_tlast(atx_tlast[p]), .s_axis_tx_tuser_size(atx_tuser_size[16*p +: 16]),
