@@ -132,7 +132,8 @@ pub(super) struct C2hEngine {
     landing: VecDeque<Landing>,
     landing_buffers: VecDeque<u64>,
     finished: VecDeque<Finished>,
-    completions: VecDeque<C2hCompletion>,
+    /// Completions that wait for their frames, each with its arrival.
+    completions: VecDeque<(Time, C2hCompletion)>,
     /// Number of the next frame to come; the first is 1.
     next_pkt_id: u16,
     /// Number of the last frame whose data landed.
@@ -458,7 +459,7 @@ impl C2hEngine {
 
     pub(super) fn completion(&mut self, core: &mut Core, completion: C2hCompletion) {
         core.counters.completions_in += 1;
-        self.completions.push_back(completion);
+        self.completions.push_back((core.now, completion));
     }
 
     // ---- Work
@@ -476,9 +477,12 @@ impl C2hEngine {
         self.landing.front().map_or(Time::NEVER, |landing| landing.at)
     }
 
-    /// Is a completion's frame there?
-    pub(super) fn can_complete(&self) -> bool {
-        self.completions.front().is_some_and(|c| !is_after(c.pkt_id, self.landed_pkt_id))
+    /// When the first completion can be joined with its frame: at its arrival, if the frame is there.
+    pub(super) fn next_completion(&self) -> Time {
+        match self.completions.front() {
+            Some((arrival, completion)) if !is_after(completion.pkt_id, self.landed_pkt_id) => *arrival,
+            _ => Time::NEVER,
+        }
     }
 
     /// Send the frame at the head of the inbox on its way, if its queue has descriptors for it.
@@ -561,57 +565,59 @@ impl C2hEngine {
 
     /// Join the first completion with its frame.
     pub(super) fn complete(&mut self, core: &mut Core, memory: &mut dyn HostMemory, cmpl: &mut CompletionEngine) {
-        let Some(completion) = self.completions.pop_front() else { return };
+        let Some((_, completion)) = self.completions.pop_front() else { return };
         // Frames before the one it names never got a completion.
         while self.finished.front().is_some_and(|frame| is_after(completion.pkt_id, frame.pkt_id)) {
             self.finished.pop_front();
             core.counters.c2h.drop_one(DropReason::NoCompletion);
         }
-        let named = self.finished.front().copied().filter(|frame| frame.pkt_id == completion.pkt_id);
-        let Some(frame) = named else {
+        let Some(frame) = self.finished.front().filter(|frame| frame.pkt_id == completion.pkt_id) else {
             core.counters.completions_orphaned += 1;
             core.counters.completions_dropped += 1;
             return;
         };
+        // Field by field: a copy of the whole would wait for the payload's stores to leave the CPU's store buffer.
+        let (qid, len_bytes, outcome) = (frame.qid, frame.len_bytes, frame.outcome);
         self.finished.pop_front();
-        if frame.qid != completion.qid {
+        if qid != completion.qid {
             core.fault(Fault::QidMismatch, Place { qid: completion.qid, ..Place::default() });
         }
-        self.deliver(core, memory, cmpl, frame, &completion);
+        deliver(core, memory, cmpl, outcome, len_bytes, completion);
     }
+}
 
-    fn deliver(
-        &mut self,
-        core: &mut Core,
-        memory: &mut dyn HostMemory,
-        cmpl: &mut CompletionEngine,
-        frame: Finished,
-        completion: &C2hCompletion,
-    ) {
-        if let Outcome::Lost(reason) = frame.outcome {
-            core.counters.c2h.drop_one(reason);
-            core.counters.completions_dropped += 1;
-            return;
-        }
-        let failed = frame.outcome == Outcome::Failed;
-        let reason = match cmpl.deliver(core, memory, completion, failed) {
-            Delivery::Written if !failed => {
-                core.counters.c2h.out(usize::from(frame.len_bytes));
-                return;
-            }
-            Delivery::Written => {
-                core.counters.completions_with_error += 1;
-                core.counters.c2h.drop_one(DropReason::DmaFault);
-                return;
-            }
-            // A queue in error loses its completion queue with the first error completion.
-            Delivery::InvalidQueue if failed => DropReason::DmaFault,
-            Delivery::InvalidQueue => DropReason::CompletionInvalidQueue,
-            Delivery::RingFull => DropReason::CompletionRingFull,
-        };
+/// Hand a frame's completion on, or count why not.
+fn deliver(
+    core: &mut Core,
+    memory: &mut dyn HostMemory,
+    cmpl: &mut CompletionEngine,
+    outcome: Outcome,
+    len_bytes: u16,
+    completion: C2hCompletion,
+) {
+    if let Outcome::Lost(reason) = outcome {
         core.counters.c2h.drop_one(reason);
         core.counters.completions_dropped += 1;
+        return;
     }
+    let failed = outcome == Outcome::Failed;
+    let reason = match cmpl.deliver(core, memory, completion, failed) {
+        Delivery::Written if !failed => {
+            core.counters.c2h.out(usize::from(len_bytes));
+            return;
+        }
+        Delivery::Written => {
+            core.counters.completions_with_error += 1;
+            core.counters.c2h.drop_one(DropReason::DmaFault);
+            return;
+        }
+        // A queue in error loses its completion queue with the first error completion.
+        Delivery::InvalidQueue if failed => DropReason::DmaFault,
+        Delivery::InvalidQueue => DropReason::CompletionInvalidQueue,
+        Delivery::RingFull => DropReason::CompletionRingFull,
+    };
+    core.counters.c2h.drop_one(reason);
+    core.counters.completions_dropped += 1;
 }
 
 /// Is 16-bit running number `a` later than `b`?

@@ -57,8 +57,12 @@ pub(super) struct Core {
     pub(super) counters: Counters,
     /// The counters when the card was last reset: MMIO counts from there.
     pub(super) counters_at_reset: Counters,
-    /// The present: the latest time that anybody mentioned.
+    /// The present of whatever runs: the time of a caller's access, or within a step that of the work being done.
     pub(super) now: Time,
+    /// The latest time that anybody mentioned.
+    latest: Time,
+    /// Work before this time is done.
+    stepped: Time,
     pub(super) interrupts: VecDeque<(FuncId, u16, Time)>,
     pub(super) host_profile_written: bool,
     alarms: BinaryHeap<Reverse<Alarm>>,
@@ -79,6 +83,8 @@ impl Core {
             counters: Counters::default(),
             counters_at_reset: Counters::default(),
             now: Time::ZERO,
+            latest: Time::ZERO,
+            stepped: Time::ZERO,
             interrupts: VecDeque::new(),
             host_profile_written: false,
             alarms: BinaryHeap::new(),
@@ -101,9 +107,16 @@ impl Core {
         self.deferred.clear();
     }
 
-    /// Time does not go back, whatever a caller says.
-    pub(super) fn advance(&mut self, to: Time) {
-        self.now = self.now.max(to);
+    /// A caller acts at `at`. Time does not go back, whatever it says.
+    pub(super) fn access_at(&mut self, at: Time) {
+        self.latest = self.latest.max(at);
+        self.now = self.latest;
+    }
+
+    /// Work that was due at `at` runs. Accesses may have been recorded with later times: they do not delay it.
+    pub(super) fn work_at(&mut self, at: Time) {
+        self.stepped = self.stepped.max(at);
+        self.now = self.stepped;
     }
 
     // ---- Alarms and deferred DMA

@@ -15,7 +15,7 @@
 //!
 //! Register accesses and stream calls only record. All DMA happens in [`Qdma::step`], in order of time, so that the
 //! card's owner decides how often it looks; what is due is never lost between calls, and the result does not depend on
-//! how often `step` is called.
+//! how often `step` is called, as long as it has been stepped up to the time of each register access.
 //!
 //! It promises: no panic and no unbounded work for any register value or memory content, no allocation per frame once
 //! its queues have grown to their working size, and for each direction at any time
@@ -153,7 +153,7 @@ impl Qdma {
     /// Write a register of BAR0, posted: nothing but the model's state changes, DMA that follows is done by
     /// [`Qdma::step`].
     pub fn mmio_write(&mut self, now: Time, func: FuncId, offset: u32, value: u32) {
-        self.core.advance(now);
+        self.core.access_at(now);
         if !offset.is_multiple_of(4) {
             self.core.counters.unmapped_accesses += 1;
         } else if offset == qdma_csr::IND_CTXT_CMD {
@@ -246,17 +246,17 @@ impl Qdma {
             if time > now {
                 break;
             }
-            self.core.advance(time);
+            self.core.work_at(time);
             self.run(work, memory);
         }
-        self.core.advance(now);
+        self.core.work_at(now);
         self.cmpl.flush(&mut self.core, memory);
+        self.core.access_at(now);
     }
 
     /// The earliest work. Ties go in the order of this list.
     fn next_work(&self) -> (Time, Work) {
-        let completion = if self.c2h.can_complete() { self.core.now } else { Time::NEVER };
-        let mut first = (completion, Work::Completion);
+        let mut first = (self.c2h.next_completion(), Work::Completion);
         for (time, work) in [
             (self.c2h.next_landing(), Work::C2hLanding),
             (self.core.link.next_done(), Work::Read),
@@ -278,7 +278,13 @@ impl Qdma {
         match work {
             Work::Deferred => core.run_deferred(memory),
             Work::Read => self.read_done(memory),
-            Work::C2hLanding => self.c2h.land(core, memory),
+            Work::C2hLanding => {
+                self.c2h.land(core, memory);
+                // The completion is mostly there already: spare it a round of its own.
+                if self.c2h.next_completion() <= core.now {
+                    self.c2h.complete(core, memory, &mut self.cmpl);
+                }
+            }
             Work::Completion => self.c2h.complete(core, memory, &mut self.cmpl),
             Work::C2hIssue => self.c2h.issue(core),
             Work::H2cIssue => self.h2c.issue(core),
@@ -345,27 +351,27 @@ impl Qdma {
 
 impl QdmaStream for Qdma {
     fn c2h_offer(&mut self, now: Time, qid: Qid, len_bytes: u16) -> Offer {
-        self.core.advance(now);
+        self.core.access_at(now);
         self.c2h.offer(&self.core, qid, len_bytes)
     }
 
     fn c2h_frame(&mut self, now: Time, frame: C2hFrame) {
-        self.core.advance(now);
+        self.core.access_at(now);
         self.c2h.frame(&mut self.core, frame);
     }
 
     fn c2h_completion(&mut self, now: Time, completion: C2hCompletion) {
-        self.core.advance(now);
+        self.core.access_at(now);
         self.c2h.completion(&mut self.core, completion);
     }
 
     fn h2c_peek(&mut self, now: Time) -> Option<&H2cFrame> {
-        self.core.advance(now);
+        self.core.access_at(now);
         self.h2c.peek()
     }
 
     fn h2c_take(&mut self, now: Time) -> Option<H2cFrame> {
-        self.core.advance(now);
+        self.core.access_at(now);
         self.h2c.take(&mut self.core)
     }
 

@@ -65,6 +65,10 @@ impl Host {
         }
     }
 
+    pub fn same_as(&self, other: &Host) -> bool {
+        self.pages == other.pages
+    }
+
     pub fn u64(&self, addr: u64) -> u64 {
         u64::from_le_bytes(self.bytes(addr, 8).try_into().unwrap())
     }

@@ -281,3 +281,54 @@ fn completions_that_do_not_fit() {
     assert_eq!(bench.qdma.inside(), 0);
     bench.check_conservation();
 }
+
+/// Traffic both ways over 40 us; how the time between accesses is stepped is the caller's choice.
+fn scripted(run: impl Fn(&mut Bench, u64)) -> (Bench, u64) {
+    let mut bench = Bench::new(QdmaConfig::default());
+    bench.set_table(csr::GLBL_RING_SIZE, 5, 64);
+    let mut queues: Vec<RxQueue> = (0..3)
+        .map(|q| RxQueue::open(&mut bench, F0, q, 0, RxOptions { vector: q, ring_index: 5, ..RxOptions::default() }))
+        .collect();
+    let mut tx = TxQueue::open(&mut bench, F0, 0, 0, 5);
+    let mut sum = 0u64;
+    for n in 0..200u64 {
+        bench.receive(Qid((n * 7 % 3) as u16), &numbered(n, 60 + (n * 37 % 900) as usize));
+        if n % 5 == 0 && tx.outstanding() < 40 {
+            tx.fill(&mut bench, &numbered(n, 60 + n as usize % 190));
+            tx.kick(&mut bench);
+        }
+        run(&mut bench, 200_000 + n % 7 * 10_000);
+        if n % 11 == 10 {
+            tx.reclaim(&bench);
+            while let Some(frame) = bench.take_tx() {
+                sum = sum.wrapping_mul(31).wrapping_add(frame.data.len() as u64);
+            }
+            for rx in &mut queues {
+                for (entry, data) in rx.poll(&mut bench) {
+                    sum = sum.wrapping_mul(31).wrapping_add(u64::from(entry.pkt_id) + data.len() as u64);
+                }
+            }
+        }
+    }
+    run(&mut bench, 20_000_000);
+    (bench, sum)
+}
+
+/// The same accesses at the same times give the same memory, interrupts and their times, however finely it is stepped.
+#[test]
+fn the_result_does_not_depend_on_the_steps() {
+    let (fine, fine_sum) = scripted(|bench, ps| (0..ps / 1000).for_each(|_| bench.run_ns(1)));
+    let (events, events_sum) = scripted(|bench, ps| bench.run_ps(ps));
+    let (lumps, lumps_sum) = scripted(|bench, ps| {
+        bench.now += ps;
+        bench.qdma.step(bench.now, &mut bench.host);
+        bench.run_ps(0);
+    });
+    assert!(events.interrupts.len() > 20);
+    for (other, sum) in [(&fine, fine_sum), (&lumps, lumps_sum)] {
+        assert_eq!(other.interrupts, events.interrupts);
+        assert_eq!(other.qdma.counters(), events.qdma.counters());
+        assert_eq!(sum, events_sum);
+        assert!(other.host.same_as(&events.host), "host memory differs");
+    }
+}
