@@ -140,7 +140,9 @@ pub(super) struct C2hEngine {
     landed_pkt_id: u16,
     /// Answer to the last offer, if it was to drop the frame.
     offered: Option<(Qid, u16, DropReason)>,
-    /// Room appeared in the stream buffer since the shell last looked.
+    /// The last offer was refused for want of room.
+    refused: bool,
+    /// Room appeared in the stream buffer since the shell was refused.
     pub(super) room_made: bool,
 }
 
@@ -158,6 +160,7 @@ impl C2hEngine {
             next_pkt_id: 1,
             landed_pkt_id: 0,
             offered: None,
+            refused: false,
             room_made: false,
         }
     }
@@ -419,8 +422,10 @@ impl C2hEngine {
     pub(super) fn offer(&mut self, core: &Core, qid: Qid, len_bytes: u16) -> Offer {
         let beats = beats(usize::from(len_bytes));
         if self.inbox_beats != 0 && self.inbox_beats + beats > core.config.c2h_buffer_beats {
+            self.refused = true;
             return Offer::Stall;
         }
+        self.refused = false;
         match self.classify(core, qid, usize::from(len_bytes)) {
             Ok(_) => {
                 self.offered = None;
@@ -521,7 +526,7 @@ impl C2hEngine {
         let Some(inbound) = self.inbox.pop_front() else { return };
         let Inbound { frame, pkt_id, promised, .. } = inbound;
         self.inbox_beats -= beats(frame.data.len());
-        self.room_made = true;
+        self.room_made |= self.refused;
         let mut func = FuncId::default();
         if let Some(queue) = self.queues.get_mut(usize::from(frame.qid.0)) {
             func = queue.func();

@@ -340,8 +340,8 @@ impl Qdma {
         &self.core.counters
     }
 
-    /// Did the QDMA's side of the streams change since the last call: a new H2C frame, or room for C2H frames? Then a
-    /// shell that waited should look again; nothing else will tell it.
+    /// Did the QDMA's side of the streams change since the last call: a new H2C frame, or room for a C2H frame that was
+    /// refused ([`Offer::Stall`])? Then a shell that waited should look again; nothing else will tell it.
     pub fn take_stream_change(&mut self) -> bool {
         let made = self.h2c.frame_made || self.c2h.room_made;
         (self.h2c.frame_made, self.c2h.room_made) = (false, false);
