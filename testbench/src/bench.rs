@@ -62,12 +62,21 @@ impl Bench {
         FunctionPlatform { port: FunctionPort { bench: Arc::clone(self), func }, dma }
     }
 
-    /// Power-up reset.
+    /// Power-up reset, and wait until every module is out of it, as a board has long been when its driver is loaded.
     ///
     /// # Errors
-    /// [`CardError`], also the one that stopped the card before.
+    /// [`CardError`]; [`CardError::Hang`] if a module stays in reset.
     pub fn reset(&self) -> Result<(), CardError> {
-        self.with_card(|card, _| card.reset())
+        self.with_card(|card, _| card.reset())?;
+        let status = regs::shell::SYSTEM_CONFIG + regs::system_config::SYSTEM_STATUS;
+        let limit = self.now().saturating_add(self.hang_ns.saturating_mul(1_000));
+        while self.with_card(|card, memory| card.mmio_read(FuncId(0), Bar::Shell, status, &mut memory.lend()))? & 1 == 0 {
+            if self.now() > limit {
+                let what = "SYSTEM_STATUS bit 0 after power-up".into();
+                return Err(CardError::Hang { cycles: self.hang_ns / 4, at: self.now(), what });
+            }
+        }
+        Ok(())
     }
 
     /// Run until `until` or the first interrupt or wire frame. Interrupts are already pending when it returns.

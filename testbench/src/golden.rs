@@ -65,7 +65,7 @@ pub fn parse_key(text: &str) -> Result<Key> {
 /// Not a table.
 pub fn parse_table(text: &str) -> Result<Table> {
     let spec: TableSpec = text.parse().with_context(|| format!("RSS table `{text}`"))?;
-    Ok(Table::from_slice(&spec.entries())?)
+    Ok(spec.table()?)
 }
 
 /// The facts of an outcome that no pipeline stage can change, in the form of `expected.txt`.

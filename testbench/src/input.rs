@@ -91,6 +91,8 @@ fn read_one(mut reader: Reader, port: PortId, shape: &Shape, runts: Runts, input
     let name = reader.name().to_string();
     let longest = usize::from(shape.max_pkt_len) - 4;
     let mut frame = Frame::default();
+    // Numbers go on from file to file, so that one names one packet of the whole input.
+    let earlier = input.packets;
     loop {
         match reader.read(&mut frame) {
             Ok(Event::End) => break,
@@ -104,7 +106,7 @@ fn read_one(mut reader: Reader, port: PortId, shape: &Shape, runts: Runts, input
             }
             Ok(Event::Frame) => {
                 input.packets += 1;
-                take(&mut frame, &name, port, longest, runts, input);
+                take(&mut frame, &name, port, longest, runts, earlier, input);
             }
         }
     }
@@ -113,7 +115,7 @@ fn read_one(mut reader: Reader, port: PortId, shape: &Shape, runts: Runts, input
     }
 }
 
-fn take(frame: &mut Frame, name: &str, port: PortId, longest: usize, runts: Runts, input: &mut Input) {
+fn take(frame: &mut Frame, name: &str, port: PortId, longest: usize, runts: Runts, earlier: u64, input: &mut Input) {
     let len = frame.data.len();
     if len > longest {
         let number = frame.index + 1;
@@ -129,7 +131,7 @@ fn take(frame: &mut Frame, name: &str, port: PortId, longest: usize, runts: Runt
         }
     }
     let data = std::mem::take(&mut frame.data);
-    input.frames.push(InFrame { port, index: frame.index, time_ns: frame.time_ns, data, err: frame.err });
+    input.frames.push(InFrame { port, index: earlier + frame.index, time_ns: frame.time_ns, data, err: frame.err });
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ pub mod golden;
 pub mod host_memory;
 pub mod input;
 pub mod outcome;
+#[cfg(feature = "rtl")]
+pub mod rtl_hash;
 pub mod run;
 pub mod scoreboard;
 pub mod session;

@@ -78,7 +78,7 @@ impl Default for Setup {
 pub struct InFrame {
     /// Where it goes in.
     pub port: PortId,
-    /// Its index in the capture, for reports.
+    /// Its index in the input, for reports; where there are several captures, counted on from one to the next.
     pub index: u64,
     /// Its time in the capture, ns.
     pub time_ns: Option<u64>,
@@ -563,3 +563,18 @@ fn device_config(func: FuncId, setup: &Setup) -> DeviceConfig {
 
 /// One function's DMA memory, for code that names it.
 pub type Dma = FunctionDma;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card::Choice;
+
+    #[test]
+    fn bring_up_programs_the_queue_range() {
+        let setup = Setup::default();
+        let run = Run::start(Choice::named("model").make(&setup.shape).expect("a card"), &setup).expect("bring-up");
+        let base = regs::shell::qdma_function(FuncId(0));
+        assert_eq!(run.shell_read(base + regs::qdma_function::QCONF), Ok(8));
+        assert_eq!(run.shell_read(base + regs::qdma_function::INDIRECTION_TABLE + 4 * 9), Ok(1));
+    }
+}

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use models::observation::Fate;
+use models::time::Time;
 use regs::{FuncId, PortId};
 use traces::Point;
 use traces::align::{self, Class, Difference, Ignore, Item, Lane, Side};
@@ -29,6 +30,8 @@ pub struct Emerged {
     pub hash: Option<u32>,
     /// Cycle of axis_aclk.
     pub cycle: u64,
+    /// When it was taken out, left, or was lost.
+    pub time: Time,
     /// Drop reason.
     pub drop: Option<&'static str>,
     /// `tuser_err` at the wire.
@@ -56,6 +59,7 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             input: known,
             hash: known.and(path).and_then(|path| path.rss).map(|(_, hash, _)| hash),
             cycle: delivered.time.0 / 4_000,
+            time: delivered.time,
             drop: None,
             err: false,
         });
@@ -68,6 +72,7 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             input: None,
             hash: None,
             cycle: sent.time.0 / 4_000,
+            time: sent.time,
             drop: None,
             err: sent.err,
         });
@@ -85,6 +90,7 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             input: Some(at),
             hash: path.rss.map(|(_, hash, _)| hash),
             cycle: path.time.0 / 4_000,
+            time: path.time,
             drop: Some(path.fate.name()),
             err: false,
         })
@@ -138,7 +144,7 @@ fn item(frame: &Emerged) -> Item<'_> {
         data: &frame.data,
         input: frame.input.map(|at| at as u64),
         cycle: Some(frame.cycle),
-        side: Side { hash: frame.hash, verdict: None, err: Some(frame.err), drop: frame.drop },
+        side: Side { hash: frame.hash, err: Some(frame.err), drop: frame.drop, ..Side::default() },
     }
 }
 

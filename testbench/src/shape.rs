@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use driver_core::rss::{RssError, TABLE_LEN, Table};
+
 use crate::card::Shape;
 
 /// A word on the command line that can't be used.
@@ -63,7 +65,10 @@ impl Shape {
         };
         limit((1..=4).contains(&self.functions), "functions", self.functions.into(), "a card has 1 to 4")?;
         limit((1..=2).contains(&self.ports), "ports", self.ports.into(), "a card has 1 or 2")?;
-        limit((1..=64).contains(&self.queues), "queues", self.queues, "a function has 1 to 64")?;
+        // Functions own 64 queues each, as the vendor's driver lays them out; one alone may have all of the QDMA's 512.
+        let most = if self.functions == 1 { 512 } else { 64 };
+        let why = format!("a function of {} has 1 to {most}", self.functions);
+        limit((1..=most).contains(&self.queues), "queues", self.queues, &why)?;
         limit((64..=256).contains(&self.min_pkt_len), "min-pkt", self.min_pkt_len, "64 to 256, FCS counted")?;
         limit((256..=9600).contains(&self.max_pkt_len), "max-pkt", self.max_pkt_len, "256 to 9600, FCS counted")?;
         limit(self.mtu >= 68, "mtu", self.mtu, "at least 68")?;
@@ -171,9 +176,6 @@ pub enum TableSpec {
     List(Vec<u16>),
 }
 
-/// Entries in the indirection table.
-pub const TABLE_LEN: usize = 128;
-
 impl FromStr for TableSpec {
     type Err = BadOption;
 
@@ -220,30 +222,17 @@ impl fmt::Display for TableSpec {
 }
 
 impl TableSpec {
-    /// The 128 entries.
-    pub fn entries(&self) -> Vec<u16> {
+    /// The table.
+    ///
+    /// # Errors
+    /// [`RssError`]; the words were checked when they were parsed, so it is one that no card can hold.
+    pub fn table(&self) -> Result<Table, RssError> {
         match self {
-            TableSpec::Equal(n) => (0..TABLE_LEN as u16).map(|i| i % n).collect(),
-            TableSpec::List(list) => list.clone(),
-            TableSpec::Weight(weights) => weighted(weights),
+            TableSpec::Equal(queues) => Table::equal(*queues),
+            TableSpec::List(list) => Table::from_slice(list),
+            TableSpec::Weight(weights) => Table::weighted(&weights.iter().map(|&w| u32::from(w)).collect::<Vec<_>>()),
         }
     }
-}
-
-/// Entries by weight: entry i belongs to the first queue whose cumulative share reaches past i.
-fn weighted(weights: &[u16]) -> Vec<u16> {
-    let sum: u32 = weights.iter().map(|&w| u32::from(w)).sum();
-    (0..TABLE_LEN as u32)
-        .map(|i| {
-            let mut cumulative = 0;
-            let queue = weights.iter().position(|&w| {
-                cumulative += u32::from(w);
-                u64::from(cumulative) * TABLE_LEN as u64 > u64::from(i) * u64::from(sum)
-            });
-            // The last cumulative share is the whole table, so some queue always reaches past i.
-            queue.unwrap_or(weights.len() - 1) as u16
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -268,16 +257,10 @@ mod tests {
 
     #[test]
     fn weights_share_the_table_as_ethtool_does() {
-        let entries = "weight 1 2 1".parse::<TableSpec>().expect("weights").entries();
-        let count = |q| entries.iter().filter(|&&e| e == q).count();
+        let table = "weight 1 2 1".parse::<TableSpec>().expect("weights").table().expect("a table");
+        let count = |q| table.entries().iter().filter(|&&e| e == q).count();
         assert_eq!([count(0), count(1), count(2)], [32, 64, 32]);
-        assert!(entries.is_sorted());
-    }
-
-    #[test]
-    fn a_weight_of_zero_gets_no_entry() {
-        let entries = "weight 0 1".parse::<TableSpec>().expect("weights").entries();
-        assert!(entries.iter().all(|&e| e == 1));
+        assert!(table.entries().is_sorted());
     }
 
     #[test]

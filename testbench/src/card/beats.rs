@@ -238,17 +238,24 @@ struct H2c {
 /// Card to host, data.
 struct C2h {
     sink: Sink,
-    qid: Output<u16>,
-    len: Output<u16>,
-    /// The QDMA has agreed to the frame at hand.
-    granted: bool,
-    /// The QDMA holds the frame on offer.
-    held_by_qdma: bool,
-    at_hand: (Qid, u16),
+    gate: Gate,
     frames: u64,
     tap: Option<FrameTap>,
     /// A second copy that waits for the QDMA.
     copy: Option<C2hFrame>,
+}
+
+/// The QDMA's answer to the frame at hand.
+struct Gate {
+    qid: Output<u16>,
+    len: Output<u16>,
+    /// It has agreed.
+    granted: bool,
+    /// It holds the frame.
+    held_by_qdma: bool,
+    /// A copy made by the tap goes first.
+    blocked: bool,
+    at_hand: (Qid, u16),
 }
 
 /// Card to host, completions. Each waits for its frame, which may be longer under way.
@@ -333,7 +340,8 @@ impl ShellRtl {
         self.master.reset(simulation);
         self.h2c.source.reset(simulation);
         self.c2h.sink.reset();
-        self.c2h.granted = false;
+        self.c2h.gate.granted = false;
+        self.c2h.gate.blocked = false;
         self.c2h.copy = None;
         self.cpl.waiting.clear();
         self.cpl.due.clear();
@@ -458,16 +466,14 @@ impl ShellRtl {
         if c2h.copy.is_some() {
             c2h.hand_over_copy(self.now, qdma, &mut self.cpl.due);
         }
-        if !c2h.sink.offers(&self.simulation) {
-            c2h.held_by_qdma = false;
-            // Still looked at: a beat that was held must not be withdrawn.
-            c2h.sink.look(&self.simulation).map_err(protocol_error)?;
-            return Ok(());
-        }
-        self.watch.quiet_cycles = 0;
-        let willing = c2h.ask(&self.simulation, self.now, qdma);
-        c2h.sink.drive(&mut self.simulation, willing);
-        match c2h.sink.look(&self.simulation).map_err(protocol_error)? {
+        let C2h { sink, gate, .. } = c2h;
+        let (now, watch) = (self.now, &mut self.watch);
+        gate.held_by_qdma = false;
+        let taken = sink.step(&mut self.simulation, |simulation| {
+            watch.quiet_cycles = 0;
+            gate.ask(simulation, now, qdma)
+        });
+        match taken.map_err(protocol_error)? {
             Taken::Nothing => {}
             Taken::Beat => self.watch.moved(),
             Taken::LastBeat => {
@@ -531,11 +537,12 @@ impl ShellRtl {
             Taken::Beat => self.watch.moved(),
             Taken::LastBeat => self.watch.entered(),
         }
-        if port.tx.offers(&self.simulation) {
-            self.watch.moved();
-        }
-        port.tx.drive(&mut self.simulation, true);
-        if port.tx.look(&self.simulation).map_err(protocol_error)? == Taken::LastBeat {
+        let watch = &mut self.watch;
+        let taken = port.tx.step(&mut self.simulation, |_| {
+            watch.moved();
+            true
+        });
+        if taken.map_err(protocol_error)? == Taken::LastBeat {
             self.watch.left();
             let (data, err) = port.tx.take_frame(recycled(&mut self.spare));
             port.out.push_back(WireFrame { data, err, time: self.now });
@@ -664,7 +671,7 @@ impl ShellRtl {
     fn check_hang(&mut self) -> Result<(), CardError> {
         let what = if self.h2c.source.is_presented() {
             Some("an H2C beat was not taken")
-        } else if self.c2h.held_by_qdma {
+        } else if self.c2h.gate.held_by_qdma {
             None
         } else if self.ports.iter().any(|port| port.queue.front().is_some_and(|frame| frame.time <= self.now)) {
             Some("the receive buffer did not empty")
@@ -807,32 +814,37 @@ impl H2c {
     }
 }
 
-impl C2h {
-    fn bind(simulation: &mut Simulation, stall: Stall, tap: Option<FrameTap>) -> Result<C2h, PortError> {
-        const PREFIX: &str = "m_axis_qdma_c2h_sim_";
-        Ok(C2h {
-            sink: Sink::bind(simulation, PREFIX, 0, 1, stall)?,
-            qid: simulation.output(&format!("{PREFIX}ctrl_qid"))?,
-            len: simulation.output(&format!("{PREFIX}ctrl_len"))?,
-            granted: false,
-            held_by_qdma: false,
-            at_hand: (Qid(0), 0),
-            frames: 0,
-            tap,
-            copy: None,
-        })
-    }
-
+impl Gate {
     /// Before a frame's first beat the QDMA is asked, until it agrees. Then it has agreed to all of the frame.
     #[inline]
     fn ask<Q: QdmaStream + ?Sized>(&mut self, simulation: &Simulation, now: Time, qdma: &mut Q) -> bool {
         if !self.granted {
             self.at_hand = (Qid(simulation.get(self.qid)), simulation.get(self.len));
             let (qid, len_bytes) = self.at_hand;
-            self.granted = self.copy.is_none() && qdma.c2h_offer(now, qid, len_bytes) != Offer::Stall;
+            self.granted = !self.blocked && qdma.c2h_offer(now, qid, len_bytes) != Offer::Stall;
             self.held_by_qdma = !self.granted;
         }
         self.granted
+    }
+}
+
+impl C2h {
+    fn bind(simulation: &mut Simulation, stall: Stall, tap: Option<FrameTap>) -> Result<C2h, PortError> {
+        const PREFIX: &str = "m_axis_qdma_c2h_sim_";
+        Ok(C2h {
+            sink: Sink::bind(simulation, PREFIX, 0, 1, stall)?,
+            gate: Gate {
+                qid: simulation.output(&format!("{PREFIX}ctrl_qid"))?,
+                len: simulation.output(&format!("{PREFIX}ctrl_len"))?,
+                granted: false,
+                held_by_qdma: false,
+                blocked: false,
+                at_hand: (Qid(0), 0),
+            },
+            frames: 0,
+            tap,
+            copy: None,
+        })
     }
 
     /// A whole frame, on to the QDMA, through the tap.
@@ -843,8 +855,8 @@ impl C2h {
         qdma: &mut Q,
         due: &mut VecDeque<CplAction>,
     ) -> Result<(), CardError> {
-        self.granted = false;
-        let (mut qid, len_bytes) = self.at_hand;
+        self.gate.granted = false;
+        let (mut qid, len_bytes) = self.gate.at_hand;
         if data.len() != usize::from(len_bytes) {
             let message = format!("C2H stream: ctrl_len is {len_bytes}, the beats hold {} bytes ({qid})", data.len());
             return Err(CardError::Rtl { at: now, message });
@@ -867,6 +879,7 @@ impl C2h {
             Some(TapKind::Duplicate) => {
                 // Its completion goes on, twice, once the copy is there.
                 self.copy = Some(C2hFrame { data: data.clone(), qid });
+                self.gate.blocked = true;
                 qdma.c2h_frame(now, C2hFrame { data, qid });
                 return Ok(());
             }
@@ -886,6 +899,7 @@ impl C2h {
             return;
         }
         if let Some(copy) = self.copy.take() {
+            self.gate.blocked = false;
             qdma.c2h_frame(now, copy);
             due.push_back(CplAction::Twice);
         }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use driver_core::rss::Table;
 use models::shell::Profile;
 use regs::PortId;
 
@@ -13,6 +12,7 @@ use crate::card::{Choice, RtlChoice};
 use crate::golden;
 use crate::input::{self, Input, Runts, Source};
 use crate::run::{HostProfile, Setup};
+use crate::shape::TableSpec;
 
 /// Settings and cards of a command.
 pub(super) struct Cards {
@@ -27,7 +27,7 @@ pub(super) fn cards(args: &CardArgs) -> Result<Cards, Failure> {
         let error = anyhow!("no card here hashes as Microsoft published it; OpenNIC's hash is `opennic`");
         return Err(Failure::from(error).hint("onic hash computes both functions for a tuple or a frame"));
     }
-    let rss_table = args.rss_table.as_ref().map(|spec| Table::from_slice(&spec.entries())).transpose().context("--rss-table")?;
+    let rss_table = args.rss_table.as_ref().map(TableSpec::table).transpose().context("--rss-table")?;
     let setup = Setup {
         shape: args.shape.clone(),
         rss_key: args.rss_key.as_deref().map(golden::parse_key).transpose()?,

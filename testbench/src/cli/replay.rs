@@ -1,131 +1,366 @@
 //! `onic replay`: captures, or a golden case, through a card and the one it is held against.
 
-use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use regs::FuncId;
+use anyhow::{Context, anyhow};
+use traces::golden::{self as golden_format, Expected};
 
 use super::args::ReplayArgs;
 use super::exit::{Exit, Failure};
+use super::failing::{self, Failing};
+use super::load::{self, Cards};
 use super::progress::Progress;
-use super::{load, table};
-use crate::golden;
+use super::report;
+use super::repro::Repro;
+use crate::card::Choice;
+use crate::execute::{Job, execute};
+use crate::golden::{self, Loaded};
 use crate::input::Input;
-use crate::session::{self, Session, Side, Verdict};
+use crate::junit::{Outcome as Ended, Suite};
+use crate::output;
+use crate::run::InFrame;
+use crate::scoreboard::Finding;
+use crate::session::{self, Session, Verdict};
 
-/// How many findings are printed whole; the rest are counted.
-const SHOWN: usize = 10;
+/// Waves are kept from so many cycles before a reported one to so many after.
+const WAVES_BEFORE: u64 = 2_000;
+const WAVES_AFTER: u64 = 500;
+/// One cycle of axis_aclk, ps.
+const CYCLE_PS: u64 = 4_000;
+
+/// Options that name outputs or ways of running, and don't belong to one failing run.
+const NOT_OF_THE_RUN: [&str; 8] = ["seeds", "jobs", "json", "junit", "out", "out-against", "waves", "coverage"];
+
+/// What a replay is about, read and checked.
+struct Request<'a> {
+    args: &'a ReplayArgs,
+    cards: Cards,
+    /// The golden case, if the input is one. Its input is in `input`.
+    case: Option<Loaded>,
+    input: Input,
+    /// The frames that go in.
+    frames: Vec<InFrame>,
+    expect: Option<(String, Expected)>,
+}
+
+/// One run's result.
+struct Done {
+    seed: u64,
+    verdict: Verdict,
+    repro: Option<String>,
+}
 
 pub(super) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
-    let mut cards = load::cards(&args.card)?;
-    let input = match load::case_folder(&args.inputs) {
-        Some(folder) => {
-            let loaded = golden::load(folder)?;
-            cards.setup = loaded.setup;
-            for card in [Some(&mut cards.card), cards.against.as_mut()].into_iter().flatten() {
-                card.rtl.seed = loaded.seed;
-                card.rtl.stalls.clone_from(&loaded.stalls);
-            }
-            loaded.input
+    let request = Request::new(args)?;
+    let seeds = request.seeds()?;
+    report::input_lines(&request.input).iter().for_each(|line| eprintln!("{line}"));
+    let mut done = request.run_all(&seeds)?;
+    let exit = done.iter().map(|one| request.exit_of(&one.verdict)).max().unwrap_or(Exit::NothingCompared);
+    request.write_captures(&done)?;
+    request.print(&done, seeds.len());
+    request.explain(&mut done, exit)?;
+    if args.out.json {
+        print!("{}", request.json(&done, exit)?);
+    }
+    request.write_junit(&done)?;
+    Ok(exit)
+}
+
+impl<'a> Request<'a> {
+    fn new(args: &'a ReplayArgs) -> Result<Request<'a>, Failure> {
+        let several = args.seeds.is_some();
+        if several && (args.out.out.is_some() || args.out.out_against.is_some() || args.out.waves.is_some()) {
+            return Err(anyhow!("--out, --out-against and --waves are of one run, --seeds makes several").into());
         }
-        None => load::input(&args.inputs, &args.card)?,
-    };
+        let mut cards = load::cards(&args.card)?;
+        let (case, input) = match load::case_folder(&args.inputs) {
+            Some(folder) => {
+                let mut loaded = golden::load(folder)?;
+                golden::apply(&loaded, &mut cards.card);
+                cards.against.as_mut().map(|card| golden::apply(&loaded, card));
+                cards.setup = crate::run::Setup { hang_cycles: cards.setup.hang_cycles, ..loaded.setup.clone() };
+                let input = std::mem::take(&mut loaded.input);
+                (Some(loaded), input)
+            }
+            None => (None, load::input(&args.inputs, &args.card)?),
+        };
+        cards.card.rtl.coverage.clone_from(&args.out.coverage);
+        let frames = chosen(&input, args)?;
+        let expect = args.expect.as_deref().map(read_expected).transpose()?;
+        Ok(Request { args, cards, case, input, frames, expect })
+    }
+
+    fn seeds(&self) -> Result<Vec<u64>, Failure> {
+        match &self.args.seeds {
+            Some(text) => parse_seeds(text).ok_or_else(|| anyhow!("--seeds {text}: wants A..B, A less than B").into()),
+            None => Ok(vec![self.cards.card.rtl.seed]),
+        }
+    }
+
+    fn session(&self, seed: u64) -> Session<'_> {
+        let seeded = |card: &Choice| {
+            let mut card = card.clone();
+            card.rtl.seed = seed;
+            card
+        };
+        Session {
+            card: seeded(&self.cards.card),
+            against: self.cards.against.as_ref().map(seeded),
+            setup: self.cards.setup.clone(),
+            wire: &self.frames,
+            host: &[],
+        }
+    }
+
+    fn run_all(&self, seeds: &[u64]) -> Result<Vec<Done>, Failure> {
+        if let [seed] = seeds {
+            let mut progress = Progress::new();
+            let done = self.run_one(*seed, &mut |card, done, total| progress.at(card, done, total));
+            progress.finish();
+            return Ok(vec![done?]);
+        }
+        let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let progress = Mutex::new(Progress::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.args.jobs.clamp(1, seeds.len()) {
+                scope.spawn(|| {
+                    while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let done = self.run_one(seed, &mut |_, _, _| {});
+                        let mut results = results.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                        results.push((seed, done));
+                        let so_far = results.len() as u64;
+                        drop(results);
+                        progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).at("seeds", so_far, seeds.len() as u64);
+                    }
+                });
+            }
+        });
+        progress.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).finish();
+        let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // Which thread was first is nobody's business: the report is in the order of the seeds.
+        results.sort_by_key(|(seed, _)| *seed);
+        results.into_iter().map(|(_, done)| done).collect()
+    }
+
+    fn run_one(&self, seed: u64, progress: session::Progress<'_>) -> Result<Done, Failure> {
+        let mut verdict = session::run(&self.session(seed), progress).map_err(load::no_card)?;
+        if let Some((name, expected)) = &self.expect {
+            let functions = self.cards.setup.shape.functions;
+            let facts = golden::facts(&verdict.got.outcome, &self.frames, functions, expected.origin);
+            verdict.compared += expected.frames();
+            verdict.findings.extend(golden_format::compare(expected, &facts).iter().map(|difference| Finding {
+                kind: "expected".into(),
+                text: format!("{}: {name}: {difference}", verdict.got.outcome.card),
+                input: None,
+                cycle: None,
+                difference: None,
+            }));
+        }
+        Ok(Done { seed, verdict, repro: None })
+    }
+
+    /// The code: a difference wins, then input that was not whole, then nothing to compare.
+    fn exit_of(&self, verdict: &Verdict) -> Exit {
+        let input = &self.input;
+        if !verdict.agreed() {
+            Exit::Difference
+        } else if !input.damage.is_empty() || (!input.skips.is_empty() && !self.args.out.allow_skips) {
+            Exit::BadInput
+        } else if self.frames.is_empty() {
+            Exit::NothingCompared
+        } else {
+            Exit::Agreed
+        }
+    }
+
+    /// Tables to stdout, findings to stderr.
+    fn print(&self, done: &[Done], seeds: usize) {
+        for one in done {
+            if seeds > 1 && !self.args.out.json {
+                let how = if one.verdict.agreed() { "agreed" } else { "FAILED" };
+                println!("seed {}: {how}, {} frames compared", one.seed, one.verdict.compared);
+            } else if !self.args.out.json {
+                let text = report::text(&one.verdict);
+                // A capture on stdout must not have a table in it.
+                if writes_stdout(self.args) { eprint!("{text}") } else { print!("{text}") }
+            }
+            report::finding_lines(&one.verdict.findings).iter().for_each(|line| eprintln!("{line}"));
+        }
+    }
+
+    /// After a failure: repro lines for each failing seed; folder, smallest input and waves for the first.
+    fn explain(&self, done: &mut [Done], exit: Exit) -> Result<(), Failure> {
+        let mut first = true;
+        for at in 0..done.len() {
+            if done[at].verdict.agreed() {
+                continue;
+            }
+            let one = &done[at];
+            let session = self.session(one.seed);
+            let (whole, other) = (self.repro(one.seed), self.repro_other(one.seed));
+            if !first {
+                eprintln!("hint: {whole}");
+                done[at].repro = Some(whole.to_string());
+                continue;
+            }
+            first = false;
+            let from_stdin = self.args.inputs.iter().any(|input| crate::input::Source::from(input.as_str()).path == Path::new("-"));
+            let failing = Failing { session: &session, verdict: &one.verdict, whole, other, from_stdin };
+            let found = failing.look(&mut Progress::new());
+            let run = report::RunReport::of(&one.verdict, &self.frames, one.seed, Some(found.repro.to_string()));
+            let input = report::InputReport::of(&self.input, &self.frames);
+            let json = report::json(&report::Replay { version: report::VERSION, command: "replay", exit: exit.code(), input, runs: vec![run] })?;
+            let mut text = report::text(&one.verdict) + "\n";
+            one.verdict.findings.iter().for_each(|finding| text += &format!("error: {}\n", finding.text));
+            text += &format!("hint: {}\n", found.repro);
+            failing.keep(&found, &text, &json).with_context(|| format!("writing {}", crate::failure::FOLDER))?;
+            self.keep_waves(&session, &one.verdict)?;
+            done[at].repro = Some(found.repro.to_string());
+        }
+        Ok(())
+    }
+
+    fn repro(&self, seed: u64) -> Repro {
+        let card = &self.args.card;
+        let repro = Repro::of_this_process().without(&NOT_OF_THE_RUN).or_set("card", &card.card).or_set("against", &card.against);
+        // A case has its own seed; --seeds overrides it and can't be said otherwise than by options.
+        match (&self.case, &self.args.seeds) {
+            (Some(_), None) => repro,
+            (Some(case), Some(_)) => {
+                let files = case.case.input.iter().map(|input| format!("{}@{}", Path::new(&self.args.inputs[0]).join(&input.file).display(), input.port));
+                failing::with_settings(repro, case).on(files.collect()).set("seed", seed.to_string())
+            }
+            (None, _) => repro.set("seed", seed.to_string()),
+        }
+    }
+
+    /// The command for other captures than those given, with a case's settings as options.
+    fn repro_other(&self, seed: u64) -> Repro {
+        let repro = self.repro(seed).without(&["only", "count", "expect"]);
+        match &self.case {
+            Some(case) => failing::with_settings(repro, case).set("seed", seed.to_string()),
+            None => repro,
+        }
+    }
+
+    /// Run the card under test again, with waves around the first reported cycle.
+    fn keep_waves(&self, session: &Session<'_>, verdict: &Verdict) -> Result<(), Failure> {
+        let Some(path) = &self.args.out.waves else { return Ok(()) };
+        let mut card = session.card.clone();
+        card.rtl.waves = Some(path.clone());
+        card.rtl.coverage = None;
+        let cycle = verdict.findings.iter().find_map(|finding| finding.cycle);
+        card.rtl.wave_window = cycle.map(|cycle| (cycle.saturating_sub(WAVES_BEFORE) * CYCLE_PS, (cycle + WAVES_AFTER) * CYCLE_PS));
+        let job = Job { card, setup: session.setup.clone(), wire: session.wire, host: session.host };
+        let mut progress = Progress::new();
+        let total = session.wire.len() as u64;
+        let again = execute(&job, &mut |done| progress.at("waves", done, total));
+        progress.finish();
+        again.map_err(load::no_card)?;
+        match cycle {
+            Some(cycle) => eprintln!("note: {} holds cycles {} to {}", path.display(), cycle.saturating_sub(WAVES_BEFORE), cycle + WAVES_AFTER),
+            None => eprintln!("note: {} holds the whole run, no cycle is known", path.display()),
+        }
+        Ok(())
+    }
+
+    fn write_captures(&self, done: &[Done]) -> Result<(), Failure> {
+        let [one] = done else { return Ok(()) };
+        let shape = &self.cards.setup.shape;
+        let sides = [(&self.args.out.out, Some(&one.verdict.got)), (&self.args.out.out_against, one.verdict.against.as_ref())];
+        for (path, side) in sides {
+            let (Some(path), Some(side)) = (path, side) else { continue };
+            let file = create(path).with_context(|| path.display().to_string())?;
+            output::write(&side.outcome, &self.frames, shape, file).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, done: &[Done], exit: Exit) -> Result<String, Failure> {
+        let run = |one: &Done| report::RunReport::of(&one.verdict, &self.frames, one.seed, one.repro.clone());
+        Ok(report::json(&report::Replay {
+            version: report::VERSION,
+            command: "replay",
+            exit: exit.code(),
+            input: report::InputReport::of(&self.input, &self.frames),
+            runs: done.iter().map(run).collect(),
+        })?)
+    }
+
+    fn write_junit(&self, done: &[Done]) -> Result<(), Failure> {
+        let Some(path) = &self.args.out.junit else { return Ok(()) };
+        let mut suite = Suite::new("replay");
+        for one in done {
+            let ended = match one.verdict.findings.first() {
+                None => Ended::Passed,
+                Some(first) => {
+                    let all: Vec<&str> = one.verdict.findings.iter().map(|finding| finding.text.as_str()).collect();
+                    Ended::Failed(first.text.lines().next().unwrap_or_default().into(), all.join("\n"))
+                }
+            };
+            suite.push("replay", &format!("{} seed {}", self.args.inputs.join(" "), one.seed), ended);
+        }
+        suite.save(path).with_context(|| path.display().to_string())?;
+        Ok(())
+    }
+}
+
+/// The frames of the input that `--only` and `--count` leave.
+fn chosen(input: &Input, args: &ReplayArgs) -> Result<Vec<InFrame>, Failure> {
     let mut frames = input.frames.clone();
     if let Some(only) = args.only {
         frames.retain(|frame| frame.index == only);
+        if frames.is_empty() && !input.frames.is_empty() {
+            let error = anyhow!("--only {only}: the input has {} packets, and this is none that can be sent", input.packets);
+            return Err(Failure::from(error).hint("packets are counted from 0, on from one capture to the next"));
+        }
     }
     if let Some(count) = args.count {
         frames.truncate(usize::try_from(count).unwrap_or(usize::MAX));
     }
-    let session = Session { card: cards.card, against: cards.against, setup: cards.setup, wire: &frames, host: &[] };
-    let mut progress = Progress::new();
-    let verdict = session::run(&session, &mut |card, done, total| progress.at(card, done, total))?;
-    progress.finish();
-    report_input(&input);
-    print!("{}", queues(&verdict));
-    report_findings(&verdict);
-    Ok(exit_of(&verdict, &input, args.out.allow_skips, frames.len()))
+    Ok(frames)
 }
 
-/// The code: a difference wins, then input that was not whole, then nothing to compare.
-fn exit_of(verdict: &Verdict, input: &Input, allow_skips: bool, frames: usize) -> Exit {
-    if !verdict.agreed() {
-        Exit::Difference
-    } else if !input.damage.is_empty() || (!input.skips.is_empty() && !allow_skips) {
-        Exit::BadInput
-    } else if frames == 0 {
-        Exit::NothingCompared
-    } else {
-        Exit::Agreed
-    }
+fn read_expected(path: &Path) -> Result<(String, Expected), Failure> {
+    let name = path.display().to_string();
+    let text = fs::read_to_string(path).with_context(|| name.clone())?;
+    let expected = Expected::parse(&text).with_context(|| name.clone()).map_err(|error| Failure::new(Exit::Difference, error))?;
+    Ok((name, expected))
 }
 
-fn report_input(input: &Input) {
-    for (note, count) in &input.notes {
-        eprintln!("note: {count} packets: {note}");
-    }
-    for (kind, skip) in &input.skips {
-        eprintln!("warning: {} of {} packets skipped, {kind}: {}", skip.count, input.packets, skip.first);
-    }
-    for damage in &input.damage {
-        eprintln!("error: {damage}");
-    }
+/// `A..B`: A and up to B, B left out.
+fn parse_seeds(text: &str) -> Option<Vec<u64>> {
+    let (from, to) = text.split_once("..")?;
+    let (from, to) = (super::args::parse_seed(from).ok()?, super::args::parse_seed(to).ok()?);
+    (from < to && to - from <= 1_000_000).then(|| (from..to).collect())
 }
 
-/// The table of queues, ports and drops, a column for each card.
-fn queues(verdict: &Verdict) -> String {
-    let sides: Vec<&Side> = [Some(&verdict.got), verdict.against.as_ref()].into_iter().flatten().collect();
-    let mut rows: BTreeMap<(u8, String), Vec<(u64, u64)>> = BTreeMap::new();
-    for (column, side) in sides.iter().enumerate() {
-        let mut put = |order: u8, name: String, packets: u64, bytes: u64| {
-            rows.entry((order, name)).or_insert_with(|| vec![(0, 0); sides.len()])[column] = (packets, bytes);
-        };
-        for ((FuncId(func), queue), (packets, bytes)) in side.outcome.by_queue() {
-            put(0, format!("fn{func} queue {queue:>2}"), packets, bytes);
+fn writes_stdout(args: &ReplayArgs) -> bool {
+    [&args.out.out, &args.out.out_against].into_iter().flatten().any(|path| path == Path::new("-"))
+}
+
+/// A file, or standard output.
+fn create(path: &Path) -> io::Result<Box<dyn Write>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::BufWriter::new(io::stdout())));
+    }
+    Ok(Box::new(io::BufWriter::new(fs::File::create(path)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_are_a_half_open_range() {
+        assert_eq!(parse_seeds("3..6"), Some(vec![3, 4, 5]));
+        assert_eq!(parse_seeds("0x10..18"), Some(vec![16, 17]));
+        for bad in ["3", "3..3", "4..3", "a..b", "0..18446744073709551615"] {
+            assert_eq!(parse_seeds(bad), None, "{bad}");
         }
-        let mut wire: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
-        for sent in &side.outcome.sent {
-            let (packets, bytes) = wire.entry(sent.port.0).or_default();
-            *packets += 1;
-            *bytes += sent.data.len() as u64;
-        }
-        wire.into_iter().for_each(|(port, (packets, bytes))| put(1, format!("port{port} out"), packets, bytes));
-        for (reason, packets) in &side.outcome.by_monitors.drops {
-            put(2, format!("drop {reason}"), *packets, 0);
-        }
-    }
-    let total = |column: usize| {
-        rows.iter().filter(|((order, _), _)| *order < 2).fold((0, 0), |sum, (_, cells)| (sum.0 + cells[column].0, sum.1 + cells[column].1))
-    };
-    let totals: Vec<(u64, u64)> = (0..sides.len()).map(total).collect();
-    let mut header = vec!["where".to_string()];
-    for side in &sides {
-        header.push(format!(">{} packets", side.outcome.card));
-        header.push(">bytes".into());
-    }
-    let cells = |name: String, values: &[(u64, u64)]| {
-        let mut row = vec![name];
-        values.iter().for_each(|(packets, bytes)| row.extend([packets.to_string(), if *bytes == 0 { "-".into() } else { bytes.to_string() }]));
-        row
-    };
-    let mut lines: Vec<Vec<String>> = rows.iter().map(|((_, name), values)| cells(name.clone(), values)).collect();
-    lines.push(cells("total".into(), &totals));
-    let header: Vec<&str> = header.iter().map(String::as_str).collect();
-    let mut out = table::print(&header, &lines);
-    for side in &sides {
-        out += &format!("\n{:<8} counters  {}\n", side.outcome.card, side.outcome.by_counters);
-        out += &format!("{:<8} monitors  {}\n", "", side.outcome.by_monitors);
-    }
-    out
-}
-
-fn report_findings(verdict: &Verdict) {
-    for finding in verdict.findings.iter().take(SHOWN) {
-        eprintln!("error: {}", finding.text);
-    }
-    if verdict.findings.len() > SHOWN {
-        eprintln!("error: and {} more", verdict.findings.len() - SHOWN);
-    }
-    if let (true, Some(against)) = (verdict.agreed(), &verdict.against) {
-        println!("\n{} and {} agree on {} frames", verdict.got.outcome.card, against.outcome.card, verdict.compared / 2);
     }
 }
