@@ -53,6 +53,8 @@ pub struct Source {
     presented: bool,
     /// What `tvalid` is driven to.
     valid: bool,
+    /// The side pins are as a full beat before the last one wants them.
+    mid_beat: bool,
 }
 
 impl Source {
@@ -80,6 +82,7 @@ impl Source {
             active: false,
             presented: false,
             valid: false,
+            mid_beat: false,
         })
     }
 
@@ -152,18 +155,32 @@ impl Source {
         Taken::LastBeat
     }
 
-    fn put_beat(&self, simulation: &mut Simulation) {
+    #[inline]
+    fn put_beat(&mut self, simulation: &mut Simulation) {
         let width = self.tdata.len_bytes();
         let rest = &self.frame[self.offset..];
-        let (beat, last) = if rest.len() > width { (&rest[..width], false) } else { (rest, true) };
-        // Bytes past the frame's end keep what the beat before left there, as they do in hardware.
-        simulation.set_bytes(&self.tdata, beat);
+        if rest.len() > width {
+            simulation.set_bytes(&self.tdata, &rest[..width]);
+            if !self.mid_beat {
+                self.mid_beat = true;
+                self.put_side(simulation, width, false);
+            }
+        } else {
+            // Bytes past the frame's end keep what the beat before left there, as they do in hardware.
+            simulation.set_bytes(&self.tdata, rest);
+            self.mid_beat = false;
+            self.put_side(simulation, rest.len(), true);
+        }
+    }
+
+    fn put_side(&self, simulation: &mut Simulation, len_bytes: usize, last: bool) {
         simulation.set(self.tlast, last);
         if let Some(tkeep) = self.tkeep {
-            simulation.set(tkeep, low_bits(beat.len()));
+            simulation.set(tkeep, low_bits(len_bytes));
         }
         if let Some(mty) = self.mty {
-            simulation.set(mty, ((width - beat.len()) % width) as u8);
+            let width = self.tdata.len_bytes();
+            simulation.set(mty, ((width - len_bytes) % width) as u8);
         }
         if let Some(err) = self.err {
             simulation.set(err, last && self.err_frame);
@@ -246,13 +263,12 @@ impl Monitor {
     #[inline]
     pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
         let ready = self.tready.is_none_or(|ready| simulation.get(ready));
-        self.look_at(simulation, ready)
+        self.look_at(simulation, self.offers(simulation), ready)
     }
 
-    /// The same with `tready` known.
+    /// The same with `tvalid` and `tready` known.
     #[inline]
-    fn look_at(&mut self, simulation: &Simulation, ready: bool) -> Result<Taken, ProtocolError> {
-        let valid = simulation.get(self.tvalid);
+    fn look_at(&mut self, simulation: &Simulation, valid: bool, ready: bool) -> Result<Taken, ProtocolError> {
         if self.held.is_some() {
             self.check_held(simulation, valid)?;
         }
@@ -403,7 +419,29 @@ impl Sink {
     /// [`ProtocolError`].
     #[inline]
     pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
-        self.monitor.look_at(simulation, self.ready)
+        let valid = self.monitor.offers(simulation);
+        self.monitor.look_at(simulation, valid, self.ready)
+    }
+
+    /// One edge's work, where no output depends on an input: if a beat is on offer, `willing` says whether it may come; what
+    /// the next edge takes. `tready` stays as it is while nothing is on offer.
+    ///
+    /// # Errors
+    /// [`ProtocolError`].
+    #[inline]
+    pub fn step(
+        &mut self,
+        simulation: &mut Simulation,
+        willing: impl FnOnce(&Simulation) -> bool,
+    ) -> Result<Taken, ProtocolError> {
+        let valid = self.monitor.offers(simulation);
+        if valid {
+            let willing = willing(simulation);
+            self.drive(simulation, willing);
+        } else if self.monitor.held.is_none() {
+            return Ok(Taken::Nothing);
+        }
+        self.monitor.look_at(simulation, valid, self.ready)
     }
 
     /// See [`Monitor::take_frame`].

@@ -34,10 +34,18 @@ pub struct Edge {
 }
 
 impl Edge {
+    const NEVER: Edge = Edge { time_ps: u64::MAX, rising: 0 };
+
     /// Does clock `n` rise?
     #[inline]
     pub const fn has(self, clock: usize) -> bool {
         self.rising >> clock & 1 != 0
+    }
+}
+
+impl Default for Clocks {
+    fn default() -> Clocks {
+        Clocks::new()
     }
 }
 
@@ -71,9 +79,10 @@ impl Clock {
 }
 
 /// All clocks of a simulation, at most 32.
-#[derive(Default)]
 pub struct Clocks {
     clocks: Vec<Clock>,
+    /// What [`Clocks::peek`] says.
+    next: Edge,
     /// Bit n: clock n is high now.
     high: u32,
     true_shape: bool,
@@ -83,7 +92,7 @@ pub struct Clocks {
 impl Clocks {
     /// No clocks yet.
     pub fn new() -> Clocks {
-        Clocks::default()
+        Clocks { clocks: Vec::new(), next: Edge::NEVER, high: 0, true_shape: false, evals: 0 }
     }
 
     /// Add a clock; returns its number. Its pin is driven low.
@@ -97,6 +106,7 @@ impl Clocks {
         simulation.set(pin, false);
         let (whole_ps, fraction) = (num / den, num % den);
         self.clocks.push(Clock { pin, next_ps: phase_ps, remainder: 0, whole_ps, fraction, den, fall_ps: 0 });
+        self.next = self.find_next();
         self.clocks.len() - 1
     }
 
@@ -113,7 +123,12 @@ impl Clocks {
     /// The next rising edge, without doing anything. [`u64::MAX`] without clocks.
     #[inline]
     pub fn peek(&self) -> Edge {
-        let mut edge = Edge { time_ps: u64::MAX, rising: 0 };
+        self.next
+    }
+
+    #[inline]
+    fn find_next(&self) -> Edge {
+        let mut edge = Edge::NEVER;
         for (n, clock) in self.clocks.iter().enumerate() {
             if clock.next_ps < edge.time_ps {
                 edge = Edge { time_ps: clock.next_ps, rising: 1 << n };
@@ -135,6 +150,7 @@ impl Clocks {
         for clock in &mut self.clocks {
             clock.next_ps += ps;
         }
+        self.next.time_ps += ps;
         true
     }
 
@@ -144,7 +160,7 @@ impl Clocks {
     /// [`Stopped`].
     #[inline]
     pub fn begin(&mut self, simulation: &mut Simulation) -> Result<Edge, Box<Stopped>> {
-        let edge = self.peek();
+        let edge = self.next;
         if self.true_shape || simulation.records_at(edge.time_ps) {
             self.fall_before(simulation, edge.time_ps)?;
         } else if self.high & edge.rising != 0 {
@@ -183,6 +199,7 @@ impl Clocks {
                 self.high &= !bit;
             }
         }
+        self.next = self.find_next();
         self.evals += 1;
         simulation.eval(edge.time_ps)
     }

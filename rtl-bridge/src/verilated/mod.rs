@@ -27,6 +27,7 @@ mod port;
 mod recording;
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use cxx::UniquePtr;
 
@@ -71,6 +72,8 @@ pub enum SimulationError {
 /// One top, running.
 pub struct Simulation {
     top: UniquePtr<ffi::Top>,
+    /// What `top` points at: asking the unique_ptr is a call into C++, too dear for each evaluation.
+    raw: *mut ffi::Top,
     /// Ties ports to this simulation; no two in a process share it.
     id: u32,
     ports: Vec<PortInfo>,
@@ -96,8 +99,10 @@ impl Simulation {
     pub(crate) fn new(top: UniquePtr<ffi::Top>, name: &str, options: &Options) -> Result<Simulation, SimulationError> {
         let top_ref = top.as_ref().ok_or_else(|| SimulationError::Construction(name.to_string()))?;
         let ports = (0..top_ref.port_count()).map(|index| PortInfo::new(ffi::describe_port(top_ref, index))).collect();
+        let raw = top.as_mut_ptr();
         let mut simulation = Simulation {
             top,
+            raw,
             id: port::next_id(),
             ports,
             time_ps: 0,
@@ -128,7 +133,9 @@ impl Simulation {
         if self.pins.is_some() {
             self.note_pins();
         }
-        let said_something = self.top.pin_mut().eval(time_ps);
+        // SAFETY: `raw` is the address of the object that `top` owns and never lets go of; a C++ object stays where it is,
+        // so pinning it is what it wants; `&mut self` makes this the only access.
+        let said_something = unsafe { Pin::new_unchecked(&mut *self.raw) }.eval(time_ps);
         if time_ps >= self.record_from_ps {
             self.dump();
         }
