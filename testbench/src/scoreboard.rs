@@ -38,9 +38,9 @@ pub struct Emerged {
     pub err: bool,
 }
 
-/// Ports' frames go to the function of the same number in the pass-through plugin, or to the last there is.
+/// Where the pass-through plugin sends a port's frames: to the function of the same number, modulo those there are.
 pub fn function_of(port: PortId, functions: u8) -> FuncId {
-    FuncId(port.0.min(functions.saturating_sub(1)))
+    FuncId(port.0 % functions.max(1))
 }
 
 /// Everything that came out of a run, delivered, sent and lost frames alike.

@@ -271,7 +271,7 @@ impl Shell {
             pkt_id: 0,
             h2c: H2c::new(),
             common,
-            box_250: Box::new(PassThrough),
+            box_250: Box::new(PassThrough::new(cfg.functions, cfg.ports)),
             observations: Observations { queue: VecDeque::new(), on: true },
             pool: Vec::new(),
             box_drops: Vec::new(),

@@ -299,7 +299,7 @@ impl UserBox for Swap {
     }
 
     fn from_function(&mut self, func: FuncId, frame: &mut BoxFrame) -> Egress {
-        PassThrough.from_function(func, frame)
+        PassThrough::new(2, 2).from_function(func, frame)
     }
 
     fn read(&mut self, offset: u32) -> Option<u32> {

@@ -147,7 +147,7 @@ struct NoDst;
 
 impl UserBox for NoDst {
     fn from_port(&mut self, port: PortId, frame: &mut BoxFrame) -> Egress {
-        PassThrough.from_port(port, frame)
+        PassThrough::new(2, 2).from_port(port, frame)
     }
 
     fn from_function(&mut self, func: FuncId, _frame: &mut BoxFrame) -> Egress {
