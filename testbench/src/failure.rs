@@ -46,23 +46,32 @@ pub fn reduce(session: &Session<'_>, verdict: &Verdict, budget: Budget, progress
     Some(reduce::reduce(session.wire, suspect, budget, &mut fails, progress))
 }
 
-/// Write frames as captures, one for each port among them, and name each as `FILE[@PORT]`.
+/// Write frames as captures, one for each port among them, and name each as [`input_names`] does.
 ///
 /// # Errors
 /// A file can't be written.
 pub fn save_input(path: &Path, frames: &[InFrame]) -> io::Result<Vec<String>> {
+    for port in ports(frames) {
+        let of_port = frames.iter().filter(|frame| frame.port.0 == port);
+        output::write_input(of_port, port, BufWriter::new(fs::File::create(port_path(path, port))?))?;
+    }
+    Ok(input_names(path, frames))
+}
+
+/// The captures that [`save_input`] makes of these frames, each as `FILE[@PORT]`.
+pub fn input_names(path: &Path, frames: &[InFrame]) -> Vec<String> {
+    let name = |port| {
+        let path = port_path(path, port);
+        if port == 0 { path.display().to_string() } else { format!("{}@{port}", path.display()) }
+    };
+    ports(frames).into_iter().map(name).collect()
+}
+
+fn ports(frames: &[InFrame]) -> Vec<u8> {
     let mut ports: Vec<u8> = frames.iter().map(|frame| frame.port.0).collect();
     ports.sort_unstable();
     ports.dedup();
-    let mut names = Vec::new();
-    for port in ports {
-        let path = port_path(path, port);
-        let of_port = frames.iter().filter(|frame| frame.port.0 == port);
-        output::write_input(of_port, port, BufWriter::new(fs::File::create(&path)?))?;
-        let at = if port == 0 { String::new() } else { format!("@{port}") };
-        names.push(format!("{}{at}", path.display()));
-    }
-    Ok(names)
+    ports
 }
 
 /// `x.pcapng` for port 0, `x-port1.pcapng` for port 1.

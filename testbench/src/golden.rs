@@ -8,7 +8,7 @@ use regs::PortId;
 use traces::golden::{Case, Entry, Expected, Origin, Slot};
 use traces::{Point, digest};
 
-use crate::card::Shape;
+use crate::card::{Choice, Shape};
 use crate::input::{self, Input, Runts, Source};
 use crate::outcome::Outcome;
 use crate::run::{InFrame, Setup};
@@ -48,6 +48,12 @@ pub fn load(folder: &Path) -> Result<Loaded> {
     let stalls = case.stalls.clone().unwrap_or_else(|| "none".into());
     let setup = Setup { shape, rss_key, rss_table, pace, ..Setup::default() };
     Ok(Loaded { seed: case.seed, case, setup, input, stalls })
+}
+
+/// Give a card the case's seed and stall pattern.
+pub fn apply(loaded: &Loaded, card: &mut Choice) {
+    card.rtl.seed = loaded.seed;
+    card.rtl.stalls.clone_from(&loaded.stalls);
 }
 
 /// A key as on the command line.

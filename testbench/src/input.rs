@@ -9,6 +9,7 @@ use traces::read::{Event, Frame, Policy, ReadError, Reader};
 use crate::card::Shape;
 use crate::frames::MIN_FRAME;
 use crate::run::InFrame;
+use crate::shape::MAX_PKT_LEN;
 
 /// A capture and the port where it goes in: `FILE[@PORT]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,7 +120,8 @@ fn take(frame: &mut Frame, name: &str, port: PortId, longest: usize, runts: Runt
     let len = frame.data.len();
     if len > longest {
         let number = frame.index + 1;
-        let why = format!("{name}: packet {number}: {len} bytes, the card takes {longest} (--shape …,max-pkt={})", len + 4);
+        let more = if len + 4 <= usize::from(MAX_PKT_LEN) { format!(" (--shape …,max-pkt={})", len + 4) } else { ", and none takes it".into() };
+        let why = format!("{name}: packet {number}: {len} bytes, the card takes {longest}{more}");
         input.skip("over-size".into(), || why);
         return;
     }

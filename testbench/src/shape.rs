@@ -21,6 +21,9 @@ fn bad(what: &str, why: impl Into<String>) -> BadOption {
     BadOption { what: what.into(), why: why.into() }
 }
 
+/// Longest frame that any card can be set up for, FCS counted. Source: shell.md section 1.
+pub const MAX_PKT_LEN: u16 = 9600;
+
 impl Default for Shape {
     /// One function, one port, 8 queues, 64…1518 bytes on the wire, MTU 1500, rings of 1024.
     fn default() -> Shape {
@@ -70,7 +73,7 @@ impl Shape {
         let why = format!("a function of {} has 1 to {most}", self.functions);
         limit((1..=most).contains(&self.queues), "queues", self.queues, &why)?;
         limit((64..=256).contains(&self.min_pkt_len), "min-pkt", self.min_pkt_len, "64 to 256, FCS counted")?;
-        limit((256..=9600).contains(&self.max_pkt_len), "max-pkt", self.max_pkt_len, "256 to 9600, FCS counted")?;
+        limit((256..=MAX_PKT_LEN).contains(&self.max_pkt_len), "max-pkt", self.max_pkt_len, "256 to 9600, FCS counted")?;
         limit(self.mtu >= 68, "mtu", self.mtu, "at least 68")?;
         let frame = u32::from(self.mtu) + 18;
         limit(

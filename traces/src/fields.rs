@@ -27,6 +27,64 @@ impl Field {
     }
 }
 
+/// Every name that a field can have.
+pub const NAMES: [&str; 54] = [
+    "payload",
+    "eth.padding",
+    "eth.dst",
+    "eth.src",
+    "eth.type",
+    "vlan.id",
+    "arp.hw.type",
+    "arp.proto.type",
+    "arp.hw.size",
+    "arp.proto.size",
+    "arp.opcode",
+    "arp.src.hw_mac",
+    "arp.src.proto_ipv4",
+    "arp.dst.hw_mac",
+    "arp.dst.proto_ipv4",
+    "ip.hdr_len",
+    "ip.dsfield",
+    "ip.len",
+    "ip.id",
+    "ip.frag_offset",
+    "ip.ttl",
+    "ip.proto",
+    "ip.checksum",
+    "ip.src",
+    "ip.dst",
+    "ip.options",
+    "ipv6.flow",
+    "ipv6.plen",
+    "ipv6.nxt",
+    "ipv6.hlim",
+    "ipv6.src",
+    "ipv6.dst",
+    "ipv6.hopopts",
+    "ipv6.routing",
+    "ipv6.fraghdr",
+    "ipv6.dstopts",
+    "icmp.type",
+    "icmp.code",
+    "icmp.checksum",
+    "udp.srcport",
+    "udp.dstport",
+    "udp.length",
+    "udp.checksum",
+    "gre.flags_and_version",
+    "gre.proto",
+    "tcp.srcport",
+    "tcp.dstport",
+    "tcp.seq",
+    "tcp.ack",
+    "tcp.flags",
+    "tcp.window_size_value",
+    "tcp.checksum",
+    "tcp.urgent_pointer",
+    "tcp.options",
+];
+
 /// The field that byte `offset` of `frame` lies in. Past the end: `past the end`.
 #[must_use]
 pub fn at(frame: &[u8], offset: usize) -> Field {
@@ -332,6 +390,7 @@ mod tests {
             }
             let mut next = 0;
             for field in all(&frame) {
+                assert!(NAMES.contains(&field.name), "{}", field.name);
                 assert_eq!(field.start, next, "round {round}: {frame:02x?}");
                 assert!(field.len > 0);
                 next += field.len;

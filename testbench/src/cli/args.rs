@@ -160,7 +160,7 @@ pub struct ReplayArgs {
     /// Only the first N packets
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
-    /// Several seeds: A..B
+    /// One run for each seed from A, B left out
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<String>,
     /// How many runs at a time, with --seeds
@@ -238,7 +238,7 @@ pub enum GoldenAction {
     Check {
         /// Case folders; all of traces/golden without
         cases: Vec<PathBuf>,
-        /// Cards
+        /// The card under test, held against the model too
         #[arg(long, default_value = "hybrid")]
         card: String,
         /// JUnit report
@@ -250,9 +250,12 @@ pub enum GoldenAction {
     },
     /// Accept what both cards now do, showing the difference
     Bless {
-        /// Case folders
+        /// Case folders, or a folder of them
         #[arg(required = true)]
         cases: Vec<PathBuf>,
+        /// The card that has to agree with the model
+        #[arg(long, default_value = "hybrid")]
+        card: String,
         /// Why the expected result changes; kept in the case
         #[arg(long)]
         reason: String,
@@ -267,6 +270,9 @@ pub enum GoldenAction {
         /// The shape it runs on
         #[arg(long, default_value = "1x1")]
         shape: Shape,
+        /// The card that has to agree with the model
+        #[arg(long, default_value = "hybrid")]
+        card: String,
         /// What the case shows
         #[arg(long)]
         reason: String,
@@ -275,6 +281,9 @@ pub enum GoldenAction {
     Diff {
         /// Case folders; all of traces/golden without
         cases: Vec<PathBuf>,
+        /// The card beside the model
+        #[arg(long, default_value = "hybrid")]
+        card: String,
     },
 }
 
@@ -285,7 +294,7 @@ pub struct DiffArgs {
     pub a: PathBuf,
     /// Got
     pub b: PathBuf,
-    /// Fields that may differ: time, queue, hash, padding
+    /// What may differ: time, queue, hash, padding, point, verdict, err, drop, or a header field such as ip.checksum
     #[arg(long, value_delimiter = ',', value_name = "FIELD")]
     pub ignore: Vec<String>,
     /// One JSON object to stdout
@@ -305,6 +314,9 @@ pub struct ReduceArgs {
     /// Where to write the smallest input
     #[arg(long, default_value = "reduced.pcapng", value_name = "F.pcapng")]
     pub out: PathBuf,
+    /// How many runs may be tried
+    #[arg(long, default_value_t = 4_096, value_name = "N")]
+    pub runs: u64,
 }
 
 /// `onic hash`.

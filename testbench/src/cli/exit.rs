@@ -75,6 +75,12 @@ impl Failure {
         self
     }
 
+    /// Print, and give back the code.
+    pub fn printed(&self) -> Exit {
+        self.print();
+        self.exit
+    }
+
     /// Print to stderr: the step, its causes, the hint.
     pub fn print(&self) {
         eprintln!("error: {}", self.error);

@@ -7,6 +7,7 @@ use super::repro::Repro;
 use crate::failure::{self, Contents, FOLDER};
 use crate::golden::Loaded;
 use crate::reduce::{Budget, Reduced};
+use crate::run::InFrame;
 use crate::session::{Session, Verdict};
 
 /// A run that failed, and how it was asked for.
@@ -28,24 +29,43 @@ pub(super) struct Found {
     pub(super) repro: Repro,
 }
 
-impl<'a> Failing<'a> {
+impl Found {
+    /// The command for the whole input, for commands that take no part of it.
+    pub(super) fn of_whole_input(self, failing: &Failing<'_>) -> Found {
+        Found { repro: failing.whole.clone(), ..self }
+    }
+}
+
+impl Failing<'_> {
     /// Make the failing input small, and the command that fails short.
     pub(super) fn look(&self, progress: &mut Progress) -> Found {
         let runs = Budget::FAILURE.runs;
         let reduced = failure::reduce(self.session, self.verdict, Budget::FAILURE, &mut |run, _| progress.at("reducing", run, runs));
         progress.finish();
-        let mut repro = self.whole.clone();
-        if self.from_stdin {
+        let single = match reduced.as_ref().map(|reduced| &reduced.frames[..]) {
+            Some([frame]) if self.session.wire.len() > 1 => Some(frame),
+            _ => None,
+        };
+        let mut repro = if self.from_stdin {
             // Standard input is gone: the folder keeps what came from it.
-            let kept = Path::new(FOLDER).join("input.pcapng").display().to_string();
-            repro = self.other.clone().on(vec![kept]);
-        }
-        if let Some([frame]) = reduced.as_ref().map(|reduced| &reduced.frames[..])
-            && self.session.wire.len() > 1
-        {
-            repro = repro.set("only", frame.index.to_string());
+            self.other.clone().on(failure::input_names(&Path::new(FOLDER).join("input.pcapng"), self.session.wire))
+        } else {
+            self.whole.clone()
+        };
+        if let Some(frame) = single {
+            repro = repro.set("only", self.number(frame).to_string());
         }
         Found { reduced, repro }
+    }
+
+    /// How the command that fails counts a frame: kept captures hold the frames that were sent, port after port.
+    fn number(&self, frame: &InFrame) -> u64 {
+        if !self.from_stdin {
+            return frame.index;
+        }
+        let mut order: Vec<&InFrame> = self.session.wire.iter().collect();
+        order.sort_by_key(|frame| frame.port);
+        order.iter().position(|other| other.index == frame.index).map_or(0, |at| at as u64)
     }
 
     /// Fill the folder, and say what is in it.

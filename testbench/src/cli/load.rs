@@ -8,7 +8,8 @@ use regs::PortId;
 
 use super::args::{CardArgs, HashArg, ProfileArg, RuntsArg};
 use super::exit::{Exit, Failure};
-use crate::card::{Choice, RtlChoice};
+use crate::card::{Choice, RtlChoice, Shape};
+use crate::execute::ExecuteError;
 use crate::golden;
 use crate::input::{self, Input, Runts, Source};
 use crate::run::{HostProfile, Setup};
@@ -59,18 +60,30 @@ fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
 /// Captures by name.
 pub(super) fn input(names: &[String], args: &CardArgs) -> Result<Input, Failure> {
     let sources: Vec<Source> = names.iter().map(|name| Source::from(name.as_str())).collect();
-    check_ports(&sources, args)?;
+    check_ports(&sources, &args.shape)?;
     let runts = if args.runts == RuntsArg::Pad { Runts::Pad } else { Runts::Keep };
     Ok(input::read(&sources, &args.shape, runts)?)
 }
 
-fn check_ports(sources: &[Source], args: &CardArgs) -> Result<(), Failure> {
-    match sources.iter().find(|source| source.port.0 >= args.shape.ports) {
+/// Refuse ports that a shape has not.
+pub(super) fn check_ports(sources: &[Source], shape: &Shape) -> Result<(), Failure> {
+    match sources.iter().find(|source| source.port.0 >= shape.ports) {
         None => Ok(()),
         Some(Source { path, port: PortId(port) }) => {
-            let error = anyhow!("{}@{port}: the card has {} port(s)", path.display(), args.shape.ports);
+            let error = anyhow!("{}@{port}: the card has {} port(s)", path.display(), shape.ports);
             Err(Failure::new(Exit::BadInput, error).hint(format!("--shape 2x{}", port + 1)))
         }
+    }
+}
+
+/// A card that can't be had, with what to do about it.
+pub(super) fn no_card(error: ExecuteError) -> Failure {
+    let hint = matches!(error, ExecuteError::Build(_)).then_some("--card model needs neither Verilator nor a C++ compiler");
+    let text = error.to_string();
+    let failure = Failure::new(Exit::from(error), anyhow!(text));
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
     }
 }
 

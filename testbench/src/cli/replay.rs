@@ -22,7 +22,7 @@ use crate::golden::{self, Loaded};
 use crate::input::Input;
 use crate::junit::{Outcome as Ended, Suite};
 use crate::output;
-use crate::run::InFrame;
+use crate::run::{InFrame, Setup};
 use crate::scoreboard::Finding;
 use crate::session::{self, Session, Verdict};
 
@@ -58,16 +58,15 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Exit, Failure> {
     let request = Request::new(args)?;
     let seeds = request.seeds()?;
     report::input_lines(&request.input).iter().for_each(|line| eprintln!("{line}"));
+    if request.frames.is_empty() {
+        eprintln!("note: there is no frame to send: nothing is compared");
+    }
     let mut done = request.run_all(&seeds)?;
     let exit = done.iter().map(|one| request.exit_of(&one.verdict)).max().unwrap_or(Exit::NothingCompared);
-    request.write_captures(&done)?;
     request.print(&done, seeds.len());
-    request.explain(&mut done, exit)?;
-    if args.out.json {
-        print!("{}", request.json(&done, exit)?);
-    }
-    request.write_junit(&done)?;
-    Ok(exit)
+    // A file that can't be written is told, and changes no difference into something less.
+    let told = request.tell(&mut done, exit);
+    Ok(told.map_or_else(|failure| exit.max(failure.printed()), |()| exit))
 }
 
 impl<'a> Request<'a> {
@@ -81,8 +80,11 @@ impl<'a> Request<'a> {
             Some(folder) => {
                 let mut loaded = golden::load(folder)?;
                 golden::apply(&loaded, &mut cards.card);
-                cards.against.as_mut().map(|card| golden::apply(&loaded, card));
-                cards.setup = crate::run::Setup { hang_cycles: cards.setup.hang_cycles, ..loaded.setup.clone() };
+                if let Some(card) = &mut cards.against {
+                    golden::apply(&loaded, card);
+                }
+                let Setup { host, hang_cycles, check_memory, .. } = cards.setup;
+                cards.setup = Setup { host, hang_cycles, check_memory, ..loaded.setup.clone() };
                 let input = std::mem::take(&mut loaded.input);
                 (Some(loaded), input)
             }
@@ -175,6 +177,16 @@ impl<'a> Request<'a> {
         } else {
             Exit::Agreed
         }
+    }
+
+    /// Files and reports.
+    fn tell(&self, done: &mut [Done], exit: Exit) -> Result<(), Failure> {
+        self.write_captures(done)?;
+        self.explain(done, exit)?;
+        if self.args.out.json {
+            print!("{}", self.json(done, exit)?);
+        }
+        self.write_junit(done)
     }
 
     /// Tables to stdout, findings to stderr.

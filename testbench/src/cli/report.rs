@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use regs::FuncId;
 use serde::Serialize;
 
-use super::exit::Exit;
 use super::table;
 use crate::input::Input;
 use crate::outcome::{Outcome, Sum};
@@ -298,9 +297,4 @@ impl Rows {
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
         table::print(&header, &lines)
     }
-}
-
-/// The graver of two codes.
-pub(super) fn worse(a: Exit, b: Exit) -> Exit {
-    a.max(b)
 }

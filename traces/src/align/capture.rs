@@ -54,7 +54,7 @@ fn item(point: Point, frame: &Frame) -> Item<'_> {
         data: &frame.data,
         input: frame.meta.packet_id,
         cycle: comment.cycle,
-        side: Side { hash: comment.hash, verdict, err: Some(frame.err), drop: comment.drop },
+        side: Side { hash: comment.hash, verdict, err: Some(frame.err), time_ns: frame.time_ns, drop: comment.drop },
     }
 }
 
@@ -91,6 +91,25 @@ mod tests {
         );
         let found = compare(&a.items(), &other_queue.items(), &Ignore::default());
         assert_eq!((found.len(), found[0].class), (1, Class::Misrouted));
+    }
+
+    #[test]
+    fn time_and_padding_count_unless_ignored() {
+        // 50 bytes of UDP in a frame padded to 60: ethertype IPv4, total length 36.
+        let mut frame = [0u8; 60];
+        frame[12..18].copy_from_slice(&[8, 0, 0x45, 0, 0, 36]);
+        let plain = |time_ns, data: &[u8]| {
+            let mut out = Pcap::new(Vec::new(), Resolution::Nanoseconds).unwrap();
+            out.write(time_ns, data).unwrap();
+            of(out.finish().unwrap())
+        };
+        let (padded, later, short) = (plain(1, &frame), plain(1_500_000_000, &frame), plain(1, &frame[..50]));
+        let found = compare(&padded.items(), &later.items(), &Ignore::default());
+        assert_eq!((found.len(), found[0].field, found[0].value_got.as_str()), (1, Some("time"), "1.500000000"));
+        assert_eq!(compare(&padded.items(), &later.items(), &Ignore::fields(["time"])), []);
+        let found = compare(&padded.items(), &short.items(), &Ignore::default());
+        assert_eq!((found.len(), found[0].class), (1, Class::WrongLength));
+        assert_eq!(compare(&padded.items(), &short.items(), &Ignore::fields(["padding"])), []);
     }
 
     #[test]

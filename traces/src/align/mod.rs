@@ -71,6 +71,8 @@ pub struct Side<'a> {
     pub verdict: Option<u64>,
     /// Error flag.
     pub err: Option<bool>,
+    /// Time, ns. Two cards never agree on it, two readers of one capture do.
+    pub time_ns: Option<u64>,
     /// Name of the drop reason.
     pub drop: Option<&'a str>,
 }
@@ -98,7 +100,7 @@ pub enum Class {
     WrongLength,
     /// Of the right length, with other bytes.
     Corrupt,
-    /// The same frame with another hash, verdict, error flag or drop reason.
+    /// The same frame with another hash, verdict, error flag, time or drop reason.
     Side,
 }
 
@@ -131,7 +133,8 @@ pub struct Difference {
     pub lane_got: Option<Lane>,
     /// Offset of the first byte that differs, for corrupt frames and those of wrong length.
     pub byte: Option<usize>,
-    /// Name of the field that differs: of a protocol header, or `length`, `hash`, `verdict`, `err`, `drop`, `queue`, `point`.
+    /// Name of the field that differs: of a protocol header, or `length`, `hash`, `verdict`, `err`, `time`, `drop`,
+    /// `queue`, `point`.
     pub field: Option<&'static str>,
     /// The field's value in the frame expected, empty where there is none.
     pub value_expected: String,
@@ -190,17 +193,28 @@ pub struct Ignore {
 }
 
 impl Ignore {
-    /// By name: `point`, `queue`, `hash`, `verdict`, `err`, `drop`, or a field as [`fields`] names it, such as `ip.checksum`.
+    /// By name: one of [`Ignore::SIDE`], or a field as [`fields`] names it, such as `ip.checksum`. Bytes past what the
+    /// length fields cover (`padding`) are taken away, so that a padded frame equals the one that is not; those of other
+    /// fields count as zero.
     #[must_use]
     pub fn fields<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect() }
+    }
+
+    /// What can be ignored beside the fields of a frame's headers.
+    pub const SIDE: [&'static str; 8] = ["time", "queue", "hash", "padding", "point", "verdict", "err", "drop"];
+
+    /// Whether `name` names something that can be ignored.
+    #[must_use]
+    pub fn knows(name: &str) -> bool {
+        Self::SIDE.contains(&name) || fields::NAMES.contains(&name)
     }
 
     fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// `data` with the bytes of ignored fields zeroed.
+    /// `data` without ignored padding, the bytes of other ignored fields zeroed.
     fn mask<'a>(&self, data: &'a [u8]) -> Cow<'a, [u8]> {
         if self.names.is_empty() {
             return Cow::Borrowed(data);
@@ -208,6 +222,11 @@ impl Ignore {
         let mut masked = Cow::Borrowed(data);
         for field in fields::all(data).iter().filter(|field| self.has(field.name)) {
             masked.to_mut()[field.start..field.start + field.len].fill(0);
+        }
+        if self.has("padding")
+            && let Some(padding) = fields::all(data).last().filter(|field| field.name == "eth.padding")
+        {
+            masked.to_mut().truncate(padding.start);
         }
         masked
     }
@@ -376,6 +395,7 @@ impl<'a> Comparison<'a> {
             ("hash", both(a.hash, b.hash, |hash| format!("{hash:08x}"))),
             ("verdict", both(a.verdict, b.verdict, |verdict| verdict.to_string())),
             ("err", both(a.err, b.err, |err| err.to_string())),
+            ("time", both(a.time_ns, b.time_ns, |ns| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000))),
             ("drop", both(a.drop, b.drop, str::to_owned)),
         ];
         for (name, values) in checks {
