@@ -154,10 +154,28 @@ fn invalid_pidx_stops_the_queue() {
 
 #[test]
 fn invalid_pidx_of_a_receive_queue() {
+    // Outside the ring; one more than fits; backwards.
+    for pidx in [1023, 1022, 500] {
+        invalid_receive_pidx(pidx);
+    }
+}
+
+fn invalid_receive_pidx(pidx: u16) {
     let mut bench = bench();
-    let mut rx = RxQueue::open(&mut bench, F0, 2, 0, RxOptions::default());
+    let mut rx = RxQueue::start(&mut bench, F0, 2, 0, RxOptions::default());
+    rx.post(&mut bench, 1021);
+    rx.arm(&mut bench);
     bench.run_ns(3000);
-    rx.ring_pidx(&mut bench, 1023);
+    rx.post(&mut bench, 0);
+    assert_eq!(bench.read(F0, csr::GLBL_DSC_ERROR_STATUS), 0, "the same again is fine");
+    if pidx == 1022 {
+        // All N-2 posted: from here slot 0 is one too many.
+        rx.post(&mut bench, 1);
+        assert_eq!(bench.read(F0, csr::GLBL_DSC_ERROR_STATUS), 0);
+        rx.ring_pidx(&mut bench, 0);
+    } else {
+        rx.ring_pidx(&mut bench, pidx);
+    }
     assert_eq!(bench.read(F0, csr::GLBL_DSC_ERROR_STATUS), csr::glbl_dsc_error_status::INVALID_PIDX.mask());
     let log = bench.read(F0, csr::GLBL_DSC_ERROR_LOG0);
     assert_eq!(csr::glbl_dsc_error_log0::SEL.get(log), 0);
