@@ -72,6 +72,11 @@ pub fn golden() -> Result<()> {
     run("./onic", &["golden", "check"])
 }
 
+/// The speed targets, in half a minute.
+pub fn bench() -> Result<()> {
+    run("./onic", &["bench", "replay", "--quick", "--check"])
+}
+
 /// `docs/cli.md` is what the command prints.
 pub fn cli_docs(check: bool) -> Result<()> {
     let output = Command::new("./onic").arg("markdown").current_dir(root()).output().context("./onic does not start")?;

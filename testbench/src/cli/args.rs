@@ -105,7 +105,7 @@ pub struct CardArgs {
     /// Do not check host memory accesses
     #[arg(long)]
     pub no_memory_checks: bool,
-    /// Alarm test: disturb the N-th frame between RTL and QDMA: flip:N[:BYTE], drop:N, dup:N, misroute:N
+    /// Alarm test: disturb the N-th frame from RTL to QDMA, counted from 0: flip:N[:BYTE[:BIT]], drop:N, dup:N, misroute:N[:QID]
     #[arg(long, value_name = "TAP")]
     pub tap: Option<String>,
     /// Alarm test: switch on fault 1…6 of the RTL's fault build

@@ -2,20 +2,35 @@
 
 pub mod args;
 pub mod exit;
+mod diff;
+mod failing;
+mod gen_udp;
+mod golden;
 mod hash;
+mod help;
+mod info;
 mod load;
 mod progress;
+mod reduce;
+mod regs;
 mod replay;
+mod report;
+mod repro;
+mod rtl;
+mod schema;
 mod table;
+mod test;
 
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 
 use args::{Cli, Command};
 use exit::{Exit, Failure};
 
+use help::command;
+
 /// Run the command that the process was started with.
 pub fn main() -> Exit {
-    let cli = match Cli::try_parse() {
+    let cli = match command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no errors; clap prints each where it belongs.
@@ -32,18 +47,31 @@ pub fn main() -> Exit {
     }
 }
 
-fn dispatch(command: &Command) -> Result<Exit, Failure> {
-    match command {
+fn dispatch(asked: &Command) -> Result<Exit, Failure> {
+    match asked {
         Command::Replay(args) => replay::run(args),
+        Command::Golden(args) => golden::run(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Reduce(args) => reduce::run(args),
         Command::Hash(args) => hash::run(args),
+        Command::Schema(args) => schema::run(args),
+        Command::Markdown => {
+            print!("{}", help::markdown());
+            Ok(Exit::Agreed)
+        }
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "onic", &mut std::io::stdout());
+            clap_complete::generate(*shell, &mut command(), "onic", &mut std::io::stdout());
             Ok(Exit::Agreed)
         }
         Command::Man => {
-            clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?;
+            clap_mangen::Man::new(command()).render(&mut std::io::stdout())?;
             Ok(Exit::Agreed)
         }
+        Command::Gen(args) => gen_udp::run(args),
+        Command::Test(args) => test::run(args),
+        Command::Regs(args) => regs::run(args),
+        Command::Info(args) => Ok(info::run(args)),
+        Command::Rtl(args) => rtl::run(args),
         _ => todo!(),
     }
 }

@@ -1,0 +1,120 @@
+//! `onic test`: doctor, goldens and properties, one line each, and one code.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+
+use super::args::TestArgs;
+use super::exit::{Exit, Failure};
+use super::load;
+use super::progress::Progress;
+use super::report;
+use crate::card::{Choice, Shape};
+use crate::doctor;
+use crate::golden_check;
+use crate::junit::{Outcome, Suite};
+
+/// One thing to be tried.
+struct Check {
+    class: &'static str,
+    name: String,
+    run: Box<dyn Fn(&mut Progress) -> Outcome>,
+}
+
+pub(super) fn run(args: &TestArgs) -> Result<Exit, Failure> {
+    let wanted = |check: &Check| args.filter.as_ref().is_none_or(|filter| format!("{} {}", check.class, check.name).contains(filter.as_str()));
+    let checks: Vec<Check> = checks(args)?.into_iter().filter(wanted).collect();
+    if args.list {
+        checks.iter().for_each(|check| println!("{} {}", check.class, check.name));
+        return Ok(Exit::Agreed);
+    }
+    let mut suite = Suite::new("onic");
+    let mut progress = Progress::new();
+    for (at, check) in checks.iter().enumerate() {
+        let begin = Instant::now();
+        let outcome = (check.run)(&mut progress);
+        progress.finish();
+        let (mark, more) = match &outcome {
+            Outcome::Passed => ("ok     ", String::new()),
+            Outcome::Failed(_, text) | Outcome::Error(text) => ("FAILED ", format!("\n{text}")),
+            Outcome::Skipped(why) => ("skipped", format!(": {why}")),
+        };
+        println!("{:>3}/{} {mark} {:>5.1} s  {} {}{more}", at + 1, checks.len(), begin.elapsed().as_secs_f64(), check.class, check.name);
+        suite.push(check.class, &check.name, outcome);
+    }
+    finish(&suite, args.junit.as_deref())
+}
+
+fn finish(suite: &Suite, junit: Option<&Path>) -> Result<Exit, Failure> {
+    if let Some(path) = junit {
+        suite.save(path).with_context(|| path.display().to_string())?;
+    }
+    let count = |wanted: fn(&Outcome) -> bool| suite.checks.iter().filter(|check| wanted(&check.outcome)).count();
+    let passed = count(|outcome| matches!(outcome, Outcome::Passed));
+    let failed = count(|outcome| matches!(outcome, Outcome::Failed(..) | Outcome::Error(_)));
+    println!("{passed} passed, {failed} failed, {} skipped", count(|outcome| matches!(outcome, Outcome::Skipped(_))));
+    Ok(match (failed, passed) {
+        (0, 0) => Exit::NothingCompared,
+        (0, _) => Exit::Agreed,
+        _ => Exit::Difference,
+    })
+}
+
+fn checks(args: &TestArgs) -> Result<Vec<Check>, Failure> {
+    let card = Choice::named(&args.card.card);
+    let mut checks = doctor_checks(&card, args.full);
+    for folder in golden_check::cases(&[])? {
+        let name = folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let card = card.clone();
+        let run = move |progress: &mut Progress| golden(&folder, &card, progress);
+        checks.push(Check { class: "golden", name, run: Box::new(run) });
+    }
+    checks.extend(property_checks(args));
+    Ok(checks)
+}
+
+fn doctor_checks(card: &Choice, full: bool) -> Vec<Check> {
+    let ended = |result: anyhow::Result<()>| match result {
+        Ok(()) => Outcome::Passed,
+        Err(error) => Outcome::Failed(error.to_string(), format!("error: {error:#}")),
+    };
+    let mut checks =
+        vec![Check { class: "doctor", name: "hash-vectors".into(), run: Box::new(move |_| ended(doctor::hash_vectors())) }];
+    let mut shapes = vec!["1x1"];
+    if full {
+        shapes.push("2x2");
+    }
+    for text in shapes {
+        for choice in [Choice::named("model"), card.clone()] {
+            if choice.name == "model" && checks.iter().any(|check| check.name == format!("registers-model-{text}")) {
+                continue;
+            }
+            let name = format!("registers-{}-{text}", choice.name);
+            let run = move |_: &mut Progress| {
+                let shape: anyhow::Result<Shape> = text.parse().map_err(anyhow::Error::new);
+                ended(shape.and_then(|shape| doctor::registers_agree(&choice, &shape, 1)))
+            };
+            checks.push(Check { class: "doctor", name, run: Box::new(run) });
+        }
+    }
+    checks
+}
+
+fn golden(folder: &Path, card: &Choice, progress: &mut Progress) -> Outcome {
+    match golden_check::check(folder, card, &mut |card, done, total| progress.at(card, done, total)) {
+        Ok(checked) if checked.passed() => Outcome::Passed,
+        Ok(checked) => {
+            let mut lines: Vec<String> = checked.differences.iter().take(5).map(|(card, difference)| format!("error: {card}: {difference}")).collect();
+            lines.extend(report::finding_lines(&checked.ran.verdict.findings));
+            lines.push(format!("hint: onic golden check {} --card {}", folder.display(), card.name));
+            Outcome::Failed(lines.first().cloned().unwrap_or_default(), lines.join("\n"))
+        }
+        Err(golden_check::CheckError::Card(error)) => Outcome::Error(load::no_card(error).error.to_string()),
+        Err(error) => Outcome::Error(format!("error: {error}")),
+    }
+}
+
+fn property_checks(_args: &TestArgs) -> Vec<Check> {
+    Vec::new()
+}
