@@ -55,6 +55,25 @@ pub struct Source {
     valid: bool,
     /// The side pins are as a full beat before the last one wants them.
     mid_beat: bool,
+    two_beats: TwoBeatStalls,
+}
+
+/// Frames of two beats that were held between the two: there a shell is most easily led astray (quirk Q3), so that a test
+/// wants to know how often it was tried.
+#[derive(Clone, Copy, Debug, Default)]
+struct TwoBeatStalls {
+    /// The frame under way was held after its first beat.
+    held: bool,
+    frames: u64,
+}
+
+impl TwoBeatStalls {
+    /// The frame is through.
+    #[inline]
+    fn end(&mut self, len_bytes: usize, width_bytes: usize) {
+        self.frames += u64::from(self.held && len_bytes > width_bytes && len_bytes <= 2 * width_bytes);
+        self.held = false;
+    }
 }
 
 impl Source {
@@ -83,7 +102,13 @@ impl Source {
             presented: false,
             valid: false,
             mid_beat: false,
+            two_beats: TwoBeatStalls::default(),
         })
+    }
+
+    /// Frames of two beats that the stall pattern held between the two.
+    pub fn two_beat_stalls(&self) -> u64 {
+        self.two_beats.frames
     }
 
     /// May [`Source::load`] be called?
@@ -103,6 +128,12 @@ impl Source {
         self.offset = 0;
         self.err_frame = err;
         std::mem::replace(&mut self.frame, frame)
+    }
+
+    /// Idle, and `tvalid` is low: there is nothing to drive.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        !self.active && !self.valid
     }
 
     /// A beat is on the pins and was not taken yet.
@@ -130,9 +161,13 @@ impl Source {
         if self.presented {
             return; // a beat that is offered stays as it is until it is taken
         }
-        if self.active && !self.stall.holds(self.offset > 0) {
-            self.put_beat(simulation);
-            self.presented = true;
+        if self.active {
+            if self.stall.holds(self.offset > 0) {
+                self.two_beats.held |= self.offset > 0;
+            } else {
+                self.put_beat(simulation);
+                self.presented = true;
+            }
         }
         if self.valid != self.presented {
             self.valid = self.presented;
@@ -152,6 +187,7 @@ impl Source {
             return Taken::Beat;
         }
         self.active = false;
+        self.two_beats.end(self.frame.len(), self.tdata.len_bytes());
         Taken::LastBeat
     }
 
@@ -302,7 +338,10 @@ impl Monitor {
         let data = simulation.bytes(&self.tdata);
         let last = simulation.get(self.tlast);
         let len = self.beat_len(simulation, last)?;
-        self.frame.extend_from_slice(&data[..len]);
+        match <&[u8; 64]>::try_from(&data[..len]) {
+            Ok(beat) => self.frame.extend_from_slice(beat), // of known size: without a call
+            Err(_) => self.frame.extend_from_slice(&data[..len]),
+        }
         self.mid_frame = !last;
         if !last {
             return Ok(Taken::Beat);
@@ -378,6 +417,7 @@ pub struct Sink {
     stall: Stall,
     /// What `tready` is driven to.
     ready: bool,
+    two_beats: TwoBeatStalls,
 }
 
 impl Sink {
@@ -388,13 +428,30 @@ impl Sink {
     pub fn bind(simulation: &mut Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Sink, PortError> {
         let tready = simulation.input_of(&format!("{prefix}tready"), index, count)?;
         simulation.set(tready, false);
-        Ok(Sink { monitor: Monitor::bind(simulation, prefix, index, count)?, tready, stall, ready: false })
+        let monitor = Monitor::bind(simulation, prefix, index, count)?;
+        Ok(Sink { monitor, tready, stall, ready: false, two_beats: TwoBeatStalls::default() })
+    }
+
+    /// Frames of two beats whose second one was on offer and not taken at once.
+    pub fn two_beat_stalls(&self) -> u64 {
+        self.two_beats.frames
     }
 
     /// A beat is on offer.
     #[inline]
     pub fn offers(&self, simulation: &Simulation) -> bool {
         self.monitor.offers(simulation)
+    }
+
+    /// The pin that says so, to ask it along with others.
+    pub fn tvalid(&self) -> Output<bool> {
+        self.monitor.tvalid
+    }
+
+    /// A beat was offered and not taken: [`Sink::look`] must be called at the next edge, whatever is on the pins.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.monitor.held.is_some()
     }
 
     /// The next beat is not a frame's first.
@@ -420,7 +477,17 @@ impl Sink {
     #[inline]
     pub fn look(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
         let valid = self.monitor.offers(simulation);
-        self.monitor.look_at(simulation, valid, self.ready)
+        self.look_at(simulation, valid)
+    }
+
+    #[inline]
+    fn look_at(&mut self, simulation: &Simulation, valid: bool) -> Result<Taken, ProtocolError> {
+        self.two_beats.held |= valid && !self.ready && self.monitor.mid_frame;
+        let taken = self.monitor.look_at(simulation, valid, self.ready)?;
+        if taken == Taken::LastBeat {
+            self.two_beats.end(self.monitor.frame.len(), self.monitor.tdata.len_bytes());
+        }
+        Ok(taken)
     }
 
     /// One edge's work, where no output depends on an input: if a beat is on offer, `willing` says whether it may come; what
@@ -441,7 +508,7 @@ impl Sink {
         } else if self.monitor.held.is_none() {
             return Ok(Taken::Nothing);
         }
-        self.monitor.look_at(simulation, valid, self.ready)
+        self.look_at(simulation, valid)
     }
 
     /// See [`Monitor::take_frame`].

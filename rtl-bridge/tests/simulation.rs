@@ -380,3 +380,23 @@ fn a_bare_loop_stops_at_an_assertion() {
     let error = BareLoop::new(&recording, &simulation).run(&mut simulation).expect_err("provoked");
     assert_eq!(error.kind, StopKind::Assertion);
 }
+
+#[test]
+fn many_pins_are_asked_at_once() {
+    let mut probe = Probe::start(&Options::default());
+    let names = ["s_axis_tready", "m_axis_tvalid", "m_axis_tlast", "s_axil_bvalid", "s_axil_rvalid", "loop1_o"];
+    let pins = names.map(|name| probe.simulation.output::<bool>(name).expect("a port"));
+    let all = probe.simulation.any_of(&pins).expect("bytes");
+    let quiet = probe.simulation.any_of(&pins[1..]).expect("bytes");
+    for round in 0..40 {
+        probe.drive("loop1_i", round % 3 == 0);
+        probe.drive("s_axis_tvalid", round % 7 == 0);
+        probe.drive("m_axis_tready", round % 5 < 3);
+        probe.run(3).expect("runs");
+        let one_by_one = |pins: &[_]| pins.iter().any(|&pin| probe.simulation.get(pin));
+        assert_eq!(probe.simulation.any(&all), one_by_one(&pins), "round {round}");
+        assert_eq!(probe.simulation.any(&quiet), one_by_one(&pins[1..]), "round {round}");
+    }
+    let wide = probe.simulation.output_of::<bool>("loop512_o", 0, 512).expect("a port");
+    assert!(probe.simulation.any_of(&[wide]).is_none());
+}

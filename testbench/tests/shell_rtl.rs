@@ -78,7 +78,7 @@ impl Rig {
     fn access(&mut self, offset: u32, value: Option<u32>) -> Result<u32, CardError> {
         self.shell.access(offset, value);
         loop {
-            self.shell.edge(&mut self.qdma)?;
+            self.edge()?;
             if let Some(data) = self.shell.answer(offset)? {
                 return Ok(data);
             }
@@ -93,12 +93,17 @@ impl Rig {
         self.access(offset, None).expect("the bus answers")
     }
 
+    fn edge(&mut self) -> Result<(), CardError> {
+        self.shell.qdma_moved();
+        self.shell.edge(&mut self.qdma).map(|_| ())
+    }
+
     /// Until nothing moves; within 100,000 cycles of `axis_aclk`.
     fn drain(&mut self) {
         let end = self.shell.now() + 400_000_000;
         while !(self.shell.idle() && self.qdma.h2c.is_empty()) {
             assert!(self.shell.now() < end, "not idle in time: {} inside", self.shell.inside());
-            self.shell.edge(&mut self.qdma).expect("runs");
+            self.edge().expect("runs");
         }
     }
 
@@ -184,7 +189,7 @@ fn a_gated_wire_never_overflows_the_buffer() {
         rig.qdma.closed = true;
         rig.send(P0, &sent);
         for _ in 0..20_000 {
-            rig.shell.edge(&mut rig.qdma).expect("runs");
+            rig.edge().expect("runs");
         }
         assert!(rig.shell.wire_queued(P0) > 0, "the buffer would have held everything");
         rig.qdma.closed = false;
@@ -212,7 +217,7 @@ fn an_ungated_wire_overflows_and_says_so() {
     let sent = frames([1514; 60]);
     rig.send(P0, &sent);
     for _ in 0..20_000 {
-        rig.shell.edge(&mut rig.qdma).expect("runs");
+        rig.edge().expect("runs");
     }
     rig.qdma.closed = false;
     rig.drain();
@@ -284,14 +289,16 @@ fn a_tap_breaks_one_frame_and_no_other() {
 fn taps_are_read_from_text() {
     for (text, kind) in [
         ("flip:7", TapKind::FlipBit(0)),
-        ("flip:7:499", TapKind::FlipBit(499)),
+        ("flip:7:62", TapKind::FlipBit(496)),
+        ("flip:7:62:3", TapKind::FlipBit(499)),
         ("drop:7", TapKind::Drop),
-        ("duplicate:7", TapKind::Duplicate),
+        ("dup:7", TapKind::Duplicate),
         ("misroute:7:3", TapKind::Misroute(Qid(3))),
+        ("misroute:7", TapKind::MisrouteBeside),
     ] {
         assert_eq!(text.parse(), Ok(FrameTap { frame: 7, kind }));
     }
-    for text in ["", "flip", "flip:x", "flip:1:2:3", "drop:1:2", "misroute:1", "misroute:1:70000", "eat:1"] {
+    for text in ["", "flip", "flip:x", "flip:1:2:8", "flip:1:2:3:4", "drop:1:2", "misroute:1:70000", "eat:1"] {
         assert!(text.parse::<FrameTap>().is_err(), "{text}");
     }
 }
@@ -309,7 +316,7 @@ fn registers_answer_and_a_missing_window_is_a_bus_error() {
 fn time_can_be_skipped_once_nothing_moves() {
     let mut rig = Rig::linked(RtlConfig::default());
     for _ in 0..4000 {
-        rig.shell.edge(&mut rig.qdma).expect("runs");
+        rig.edge().expect("runs");
     }
     assert!(rig.shell.is_quiet());
     let (before, evals) = (rig.shell.now(), rig.shell.evals());

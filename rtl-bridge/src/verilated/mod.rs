@@ -23,6 +23,7 @@
 //! ```
 
 mod events;
+mod flip;
 mod port;
 mod recording;
 
@@ -33,8 +34,9 @@ use cxx::UniquePtr;
 
 use crate::ffi::bridge as ffi;
 pub use events::{StopKind, Stopped};
+pub use flip::BitFlip;
 pub use recording::{BareLoop, Recording};
-pub use port::{Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
+pub use port::{AnyOf, Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
 
 /// How a simulation starts.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +89,7 @@ pub struct Simulation {
     log: Vec<String>,
     stopped: Option<Box<Stopped>>,
     pins: Option<Box<recording::Recorder>>,
+    flip: Option<Box<BitFlip>>,
 }
 
 // SAFETY: a Verilated model with one thread keeps nothing in thread-local storage between calls but the pointer to the
@@ -114,6 +117,7 @@ impl Simulation {
             log: Vec::new(),
             stopped: None,
             pins: None,
+            flip: None,
         };
         simulation.clear_inputs();
         if let Some(window) = &options.waves {
@@ -136,6 +140,9 @@ impl Simulation {
         // SAFETY: `raw` is the address of the object that `top` owns and never lets go of; a C++ object stays where it is,
         // so pinning it is what it wants; `&mut self` makes this the only access.
         let said_something = unsafe { Pin::new_unchecked(&mut *self.raw) }.eval(time_ps);
+        if self.flip.is_some() {
+            self.apply_flip();
+        }
         if time_ps >= self.record_from_ps {
             self.dump();
         }
@@ -177,6 +184,25 @@ impl Simulation {
     /// [`Stopped`] if they stop, too.
     pub fn finish(&mut self) -> Result<(), Box<Stopped>> {
         if self.top.pin_mut().finish() { self.collect() } else { Ok(()) }
+    }
+
+    /// Disturb an output stream from now on, in place of what was disturbed before.
+    pub fn flip(&mut self, flip: BitFlip) {
+        self.flip = Some(Box::new(flip));
+    }
+
+    /// What is disturbed, to be told where the stream stands.
+    #[inline]
+    pub fn flip_mut(&mut self) -> Option<&mut BitFlip> {
+        self.flip.as_deref_mut()
+    }
+
+    #[cold]
+    fn apply_flip(&mut self) {
+        if let Some(mut flip) = self.flip.take() {
+            flip.apply(self);
+            self.flip = Some(flip);
+        }
     }
 
     // ---- Waves and coverage ----

@@ -267,13 +267,30 @@ impl Bytes {
     fn write(&self, simulation: &mut Simulation, bytes: &[u8]) {
         assert_eq!(self.owner, simulation.id, "a port of another simulation");
         assert!(bytes.len() <= self.len_bytes, "{} bytes into a port of {}", bytes.len(), self.len_bytes);
-        // SAFETY: the target is in bounds by the assertion and the invariants, the two can't overlap since `simulation`
-        // is borrowed exclusively and `bytes` is not from it.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address, bytes.len()) };
+        if let Ok(beat) = <&[u8; 64]>::try_from(bytes) {
+            // A full beat, by far the most frequent: of known size, it is copied without a call.
+            // SAFETY: as below.
+            unsafe { self.address.cast::<[u8; 64]>().write(*beat) };
+        } else {
+            // SAFETY: the target is in bounds by the assertion and the invariants, the two can't overlap since `simulation`
+            // is borrowed exclusively and `bytes` is not from it.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.address, bytes.len()) };
+        }
         if bytes.len() == self.len_bytes && self.last_mask != 0xff {
             // SAFETY: the last byte is in bounds, `len_bytes` being at least 1.
             unsafe { *self.address.add(self.len_bytes - 1) &= self.last_mask };
         }
+    }
+}
+
+impl Bytes {
+    fn write_byte(&self, simulation: &mut Simulation, at: usize, value: u8) {
+        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        assert!(at < self.len_bytes, "byte {at} of a port of {}", self.len_bytes);
+        let mask = if at + 1 == self.len_bytes { self.last_mask } else { 0xff };
+        // SAFETY: in bounds by the assertion and the invariants; `simulation` is borrowed exclusively, so nobody else
+        // reads or writes meanwhile. Bits beyond the port's width stay zero.
+        unsafe { self.address.add(at).write(value & mask) };
     }
 }
 
@@ -308,6 +325,28 @@ impl WideInput {
         self.0.len_bytes
     }
 }
+
+/// Several one-byte output pins, asked at once whether any is high: most edges find all of them low.
+///
+/// # Invariants
+/// Each window lies within the top of simulation `owner`.
+#[derive(Clone, Debug)]
+pub struct AnyOf {
+    windows: Box<[Window]>,
+    owner: u32,
+}
+
+/// Eight bytes of the top, and which of their bits count.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    address: *const u8,
+    mask: u64,
+}
+
+// SAFETY: as for `Lane`.
+unsafe impl Send for AnyOf {}
+// SAFETY: as for `Lane`.
+unsafe impl Sync for AnyOf {}
 
 pub(super) fn next_id() -> u32 {
     // Relaxed: only uniqueness counts. Four billion simulations in one process do not come to be.
@@ -432,6 +471,40 @@ impl Simulation {
         T::from_bits(port.0.read(self))
     }
 
+    /// Prepare to ask many pins at once. Verilator lays narrow ports side by side, so that a few loads see them all. `None`
+    /// when a pin is not stored in a byte, or the top is too small: then ask one by one.
+    pub fn any_of(&self, pins: &[Output<bool>]) -> Option<AnyOf> {
+        let start = self.ports.iter().map(|port| port.address).min()?;
+        let end = self.ports.iter().map(|port| port.address + usize::from(port.storage_bytes.max(4))).max()?;
+        if end - start < 8 || pins.iter().any(|pin| pin.0.storage != Storage::Bytes1 || pin.0.owner != self.id) {
+            return None;
+        }
+        let mut lanes: Vec<Lane> = pins.iter().map(|pin| pin.0).collect();
+        lanes.sort_by_key(|lane| lane.address as usize);
+        let mut windows: Vec<Window> = Vec::new();
+        for lane in lanes {
+            let address = lane.address as usize;
+            let fits = windows.last().is_some_and(|window| address < window.address as usize + 8);
+            if !fits {
+                // All ports are members of one C++ object; a window between the first and the last of them is in it.
+                windows.push(Window { address: address.min(end - 8) as *const u8, mask: 0 });
+            }
+            if let Some(window) = windows.last_mut() {
+                let byte = address - window.address as usize;
+                window.mask |= (lane.mask << lane.shift) << (8 * byte);
+            }
+        }
+        Some(AnyOf { windows: windows.into_boxed_slice(), owner: self.id })
+    }
+
+    /// Is any of the pins high?
+    #[inline]
+    pub fn any(&self, pins: &AnyOf) -> bool {
+        assert_eq!(pins.owner, self.id, "ports of another simulation");
+        // SAFETY: each window lies within the top, which is alive in our hands and which nobody writes meanwhile.
+        pins.windows.iter().any(|window| unsafe { window.address.cast::<u64>().read_unaligned() } & window.mask != 0)
+    }
+
     /// Drive an input. The design sees it at the next [`Simulation::eval`]. Bits beyond the pin's width are cut.
     #[inline]
     pub fn set<T: Value>(&mut self, port: Input<T>, value: T) {
@@ -462,6 +535,14 @@ impl Simulation {
     #[inline]
     pub fn set_bytes(&mut self, port: &WideInput, bytes: &[u8]) {
         port.0.write(self, bytes);
+    }
+
+    /// Change a byte of an output, behind the RTL's back.
+    ///
+    /// # Panics
+    /// When the port has no such byte.
+    pub(super) fn disturb_byte(&mut self, port: &WideOutput, at: usize, value: u8) {
+        port.0.write_byte(self, at, value);
     }
 
     /// All inputs to 0: like every signal they start at random, but nobody is there to drive them so.

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 
 use models::observation::{Fate, Observation, Point};
 use models::stream::{C2hCompletion, C2hFrame, Offer, QdmaStream};
@@ -20,9 +21,9 @@ use rtl_bridge::axis::{ProtocolError, Sink, Source, Taken};
 use rtl_bridge::clock::{Clocks, Timing};
 use rtl_bridge::stall::{Profile, Stall};
 use rtl_bridge::tops::Library;
-use rtl_bridge::verilated::{Input, Options, Output, PortError, Simulation, SimulationError, Stopped, WideOutput, Window};
+use rtl_bridge::verilated::{AnyOf, BitFlip, Input, Options, Output, PortError, Recording, Simulation, SimulationError, Stopped, WideOutput, Window};
 
-use super::{CardError, WireFrame};
+use super::{CardError, Stalls, WireFrame};
 
 /// One beat.
 const BEAT_LEN_BYTES: usize = 64;
@@ -33,9 +34,12 @@ const COMMON_PERIOD_PS: u64 = 512_000;
 const QUIET_CYCLES: u64 = 1_000;
 /// From the end of a frame in the receive buffer to `rx_room_beats` without its beats, in `cmac_clk` cycles, rounded up.
 const ROOM_LAG_CYCLES: usize = 4;
-/// Reset in `axil_aclk` cycles: long enough for the slowest crossing, then for all modules to come out (105).
+/// Power-up reset in `axil_aclk` cycles, unless another length is asked for; then until all modules are out of it (105).
 const RESET_CYCLES: u64 = 16;
 const RESET_DONE_CYCLES: u64 = 130;
+
+/// One cycle of `axis_aclk`.
+const AXIS_PERIOD_PS: u64 = 4_000;
 
 /// Numbers of the clocks.
 const AXIL: usize = 0;
@@ -59,12 +63,16 @@ pub struct RtlConfig {
     pub stalls: Profile,
     /// Time of the first edge of `axil_aclk`, `axis_aclk`, and each port's `cmac_clk`, in ps.
     pub phases_ps: [u64; 4],
+    /// How long `powerup_rstn` is low, in cycles of `axil_aclk`, at least 1.
+    pub reset_cycles: u64,
     /// Plusargs for the RTL.
     pub plusargs: Vec<String>,
     /// Recorded window.
     pub waves: Option<Window>,
     /// Cycles of `axis_aclk` without progress, while progress is owed, that make a [`CardError::Hang`].
     pub hang_cycles: u64,
+    /// Record the pins from the start, for a bare loop to play; put here when the shell goes.
+    pub recording: Option<Arc<Mutex<Recording>>>,
     /// Something to break, so that the scoreboard's alarm can be tried.
     pub tap: Option<FrameTap>,
 }
@@ -79,15 +87,18 @@ impl Default for RtlConfig {
             seed: 0,
             stalls: Profile::None,
             phases_ps: [0; 4],
+            reset_cycles: RESET_CYCLES,
             plusargs: Vec::new(),
             waves: None,
             hang_cycles: 100_000,
+            recording: None,
             tap: None,
         }
     }
 }
 
-/// One fault in the C2H stream, between the RTL's pins and the QDMA.
+/// One fault in the C2H stream: a bit flipped on the RTL's own pins, so that waves show it; the others between the pins
+/// and the QDMA.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameTap {
     /// Which frame of the C2H stream, counted from 0.
@@ -98,7 +109,7 @@ pub struct FrameTap {
 
 /// A tap that could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no tap: flip:FRAME[:BIT], drop:FRAME, duplicate:FRAME, misroute:FRAME:QUEUE (frames count from 0)")]
+#[error("`{0}` is no tap: flip:FRAME[:BYTE[:BIT]], drop:FRAME, dup:FRAME, misroute:FRAME[:QID] (all count from 0)")]
 pub struct ParseTapError(String);
 
 impl FromStr for FrameTap {
@@ -107,13 +118,18 @@ impl FromStr for FrameTap {
     fn from_str(text: &str) -> Result<FrameTap, ParseTapError> {
         let refused = || ParseTapError(text.to_string());
         let number = |part: &str| part.parse::<u64>().map_err(|_| refused());
+        let short = |part: &str| u16::try_from(number(part)?).map_err(|_| refused());
         let parts: Vec<&str> = text.split(':').collect();
         let kind = match parts[..] {
             ["flip", _] => TapKind::FlipBit(0),
-            ["flip", _, bit] => TapKind::FlipBit(u32::try_from(number(bit)?).map_err(|_| refused())?),
+            ["flip", _, byte] => TapKind::FlipBit(8 * u32::from(short(byte)?)),
+            ["flip", _, byte, bit @ ("0" | "1" | "2" | "3" | "4" | "5" | "6" | "7")] => {
+                TapKind::FlipBit(8 * u32::from(short(byte)?) + u32::from(short(bit)?))
+            }
             ["drop", _] => TapKind::Drop,
-            ["duplicate", _] => TapKind::Duplicate,
-            ["misroute", _, qid] => TapKind::Misroute(Qid(u16::try_from(number(qid)?).map_err(|_| refused())?)),
+            ["dup" | "duplicate", _] => TapKind::Duplicate,
+            ["misroute", _] => TapKind::MisrouteBeside,
+            ["misroute", _, qid] => TapKind::Misroute(Qid(short(qid)?)),
             _ => return Err(refused()),
         };
         Ok(FrameTap { frame: number(parts[1])?, kind })
@@ -131,6 +147,8 @@ pub enum TapKind {
     Duplicate,
     /// It arrives in this queue, its completion too.
     Misroute(Qid),
+    /// The same, in the queue beside its own: 1 for 0, 0 for 1, 3 for 2, …
+    MisrouteBeside,
 }
 
 /// A shell that could not be started.
@@ -149,6 +167,7 @@ pub struct ShellRtl {
     simulation: Simulation,
     clocks: Clocks,
     powerup_rstn: Input<bool>,
+    reset_cycles: u64,
     master: Master,
     h2c: H2c,
     c2h: C2h,
@@ -156,6 +175,11 @@ pub struct ShellRtl {
     ports: Vec<Port>,
     funcs: Vec<FuncMonitor>,
     h2c_drop: Option<Output<bool>>,
+    /// Every pin of `axis_aclk` that means work when it is high.
+    axis_work: Option<AnyOf>,
+    /// The QDMA may have an H2C frame that was not there when it was asked last.
+    ask_h2c: bool,
+    qdma_touched: bool,
     response: Option<Response>,
     gated: bool,
     now: Time,
@@ -164,6 +188,7 @@ pub struct ShellRtl {
     spare: Vec<Vec<u8>>,
     /// A port at which a frame came out since the last [`ShellRtl::take_new_out`].
     new_out: Option<PortId>,
+    recording: Option<Arc<Mutex<Recording>>>,
 }
 
 /// Frames on their way, and since when nothing was seen to move.
@@ -239,7 +264,10 @@ struct H2c {
 struct C2h {
     sink: Sink,
     gate: Gate,
+    /// Frames that came whole.
     frames: u64,
+    /// Beats taken of the frame at hand: runs of one each cycle, each with the time of the edge that took its last.
+    runs: Vec<(Time, u16)>,
     tap: Option<FrameTap>,
     /// A second copy that waits for the QDMA.
     copy: Option<C2hFrame>,
@@ -251,6 +279,8 @@ struct Gate {
     len: Output<u16>,
     /// It has agreed.
     granted: bool,
+    /// It will throw the frame away.
+    discards: bool,
     /// It holds the frame.
     held_by_qdma: bool,
     /// A copy made by the tap goes first.
@@ -289,22 +319,35 @@ impl ShellRtl {
     pub fn start(library: &Library, config: &RtlConfig) -> Result<ShellRtl, StartError> {
         let options = Options { plusargs: config.plusargs.clone(), seed: sub_seed(config.seed), waves: config.waves.clone() };
         let mut simulation = library.start(&options)?;
+        if config.recording.is_some() {
+            simulation.record_pins();
+        }
         let clocks = add_clocks(&mut simulation, config)?;
         for (name, value) in [("cfg_min_pkt_len", config.min_pkt_len), ("cfg_max_pkt_len", config.max_pkt_len)] {
             let pin = simulation.input::<u16>(name)?;
             simulation.set(pin, value);
         }
         let stall = |name: &str| Stall::new(config.stalls, config.seed, name);
-        let ports = (0..config.ports).map(|port| Port::bind(&mut simulation, config, PortId(port))).collect::<Result<_, _>>()?;
+        let ports = (0..config.ports).map(|port| Port::bind(&mut simulation, config, PortId(port))).collect::<Result<Vec<_>, _>>()?;
         let funcs = (0..config.functions).map(|func| FuncMonitor::bind(&simulation, func, config.functions));
         let funcs = funcs.collect::<Result<Option<Vec<_>>, _>>()?.unwrap_or_default();
+        let c2h = C2h::bind(&mut simulation, stall("c2h"), config.tap)?;
+        c2h.tap_pins(&mut simulation)?;
+        let cpl = Cpl::bind(&simulation, stall("cpl"))?;
+        let h2c_drop = optional(simulation.output("mon_h2c_drop_valid"))?;
+        let ends = ports.iter().filter_map(|port| port.tx_end.as_ref().map(|end| end.valid));
+        let work = funcs.iter().map(|func| func.valid).chain(ends).chain(h2c_drop).chain([c2h.sink.tvalid(), cpl.tvalid]);
         Ok(ShellRtl {
             powerup_rstn: simulation.input("powerup_rstn")?,
+            reset_cycles: config.reset_cycles.max(1),
             master: Master::bind(&simulation, "s_axil_sim_", 0, 1, stall("axil"))?,
             h2c: H2c::bind(&mut simulation, stall("h2c"))?,
-            c2h: C2h::bind(&mut simulation, stall("c2h"), config.tap)?,
-            cpl: Cpl::bind(&simulation, stall("cpl"))?,
-            h2c_drop: optional(simulation.output("mon_h2c_drop_valid"))?,
+            axis_work: simulation.any_of(&work.collect::<Vec<_>>()),
+            ask_h2c: true,
+            qdma_touched: false,
+            c2h,
+            cpl,
+            h2c_drop,
             simulation,
             clocks,
             ports,
@@ -316,6 +359,7 @@ impl ShellRtl {
             observations: VecDeque::new(),
             spare: Vec::new(),
             new_out: None,
+            recording: config.recording.clone(),
         })
     }
 
@@ -326,7 +370,7 @@ impl ShellRtl {
     pub fn reset(&mut self) -> Result<(), CardError> {
         self.forget();
         self.simulation.set(self.powerup_rstn, false);
-        self.run_clocks(RESET_CYCLES)?;
+        self.run_clocks(self.reset_cycles)?;
         // Each clock domain has been in reset now; before that, assertions judge random contents.
         self.simulation.assertions(true);
         self.simulation.set(self.powerup_rstn, true);
@@ -343,6 +387,7 @@ impl ShellRtl {
         self.c2h.gate.granted = false;
         self.c2h.gate.blocked = false;
         self.c2h.copy = None;
+        self.c2h.runs.clear();
         self.cpl.waiting.clear();
         self.cpl.due.clear();
         self.response = None;
@@ -367,6 +412,12 @@ impl ShellRtl {
         Ok(())
     }
 
+    /// The QDMA has done something: there may be an H2C frame.
+    #[inline]
+    pub fn qdma_moved(&mut self) {
+        self.ask_h2c = true;
+    }
+
     /// The time of the last edge, or what [`ShellRtl::pass`] made of it.
     pub fn now(&self) -> Time {
         self.now
@@ -384,12 +435,14 @@ impl ShellRtl {
         self.now = self.now.max(until);
     }
 
-    /// One edge: all handshakes that it takes, then the edge itself.
+    /// One edge: all handshakes that it takes, then the edge itself. True: the QDMA was handed something, or something was
+    /// taken from it, so that it may have work.
     ///
     /// # Errors
     /// [`CardError::Rtl`], and [`CardError::Hang`] when the RTL owes something and nothing has moved for too long.
     #[inline]
-    pub fn edge<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
+    pub fn edge<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<bool, CardError> {
+        self.qdma_touched = false;
         let edge = self.clocks.begin(&mut self.simulation).map_err(rtl_error)?;
         self.now = Time(edge.time_ps);
         if edge.has(AXIS) {
@@ -403,7 +456,8 @@ impl ShellRtl {
         if edge.has(AXIL) && !self.master.is_idle() {
             self.before_axil()?;
         }
-        self.clocks.commit(&mut self.simulation, edge).map_err(rtl_error)
+        self.clocks.commit(&mut self.simulation, edge).map_err(rtl_error)?;
+        Ok(self.qdma_touched)
     }
 
     fn before_axil(&mut self) -> Result<(), CardError> {
@@ -425,10 +479,17 @@ impl ShellRtl {
     fn before_axis<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
         self.watch.quiet_cycles += 1;
         self.watch.stuck_cycles += 1;
-        self.look_at_monitors();
-        self.step_c2h(qdma)?;
-        self.step_cpl(qdma);
-        self.step_h2c(qdma);
+        let c2h_waits = self.c2h.copy.is_some() || self.c2h.sink.holds() || self.c2h.gate.held_by_qdma;
+        // At most edges there is nothing on the pins; then this one load is all that the card costs.
+        if c2h_waits || self.axis_work.as_ref().is_none_or(|work| self.simulation.any(work)) {
+            self.qdma_touched = true;
+            self.look_at_monitors();
+            self.step_c2h(qdma)?;
+            self.step_cpl(qdma);
+        }
+        if self.ask_h2c || !self.h2c.source.is_quiet() {
+            self.step_h2c(qdma);
+        }
         if self.watch.stuck_cycles > self.watch.hang_cycles {
             self.check_hang()?;
         }
@@ -473,15 +534,21 @@ impl ShellRtl {
             watch.quiet_cycles = 0;
             gate.ask(simulation, now, qdma)
         });
-        match taken.map_err(protocol_error)? {
-            Taken::Nothing => {}
-            Taken::Beat => self.watch.moved(),
-            Taken::LastBeat => {
-                self.watch.left();
-                let (data, _) = c2h.sink.take_frame(qdma.recycle());
-                c2h.deliver(data, self.now, qdma, &mut self.cpl.due)?;
-            }
+        let taken = taken.map_err(protocol_error)?;
+        if taken == Taken::Nothing {
+            return Ok(());
         }
+        c2h.note_beat(self.now);
+        if taken == Taken::Beat {
+            self.watch.moved();
+        } else {
+            self.watch.left();
+            let (data, _) = c2h.sink.take_frame(qdma.recycle());
+            let (qid, copies) = c2h.deliver(data, self.now, qdma, &mut self.cpl.due)?;
+            (0..copies).for_each(|_| self.observations.extend(c2h.crossing(qid)));
+            c2h.runs.clear();
+        }
+        c2h.follow(&mut self.simulation, self.now);
         Ok(())
     }
 
@@ -498,10 +565,14 @@ impl ShellRtl {
 
     #[inline]
     fn step_h2c<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) {
+        if self.h2c.source.is_idle() {
+            self.ask_h2c = qdma.h2c_peek(self.now).is_some();
+        }
         if self.h2c.source.is_idle()
-            && qdma.h2c_peek(self.now).is_some()
+            && self.ask_h2c
             && let Some(frame) = qdma.h2c_take(self.now)
         {
+            self.qdma_touched = true;
             let old = self.h2c.load(&mut self.simulation, frame);
             if old.capacity() > 0 {
                 qdma.give_back(old);
@@ -661,6 +732,16 @@ impl ShellRtl {
         &mut self.simulation
     }
 
+    /// See [`Card::stalls`](super::Card::stalls).
+    pub fn stalls(&self) -> Stalls {
+        Stalls {
+            wire_in: self.ports.iter().map(|port| port.rx.two_beat_stalls()).sum(),
+            c2h: self.c2h.sink.two_beat_stalls(),
+            h2c: self.h2c.source.two_beat_stalls(),
+            wire_out: self.ports.iter().map(|port| port.tx.two_beat_stalls()).sum(),
+        }
+    }
+
     /// Evaluations so far.
     pub fn evals(&self) -> u64 {
         self.clocks.evals()
@@ -681,6 +762,16 @@ impl ShellRtl {
         let cycles = self.watch.stuck_cycles;
         self.watch.stuck_cycles = 0;
         what.map_or(Ok(()), |what| Err(CardError::Hang { cycles, at: self.now, what: what.to_string() }))
+    }
+}
+
+impl Drop for ShellRtl {
+    fn drop(&mut self) {
+        if let Some(recording) = self.recording.take()
+            && let Ok(mut place) = recording.lock()
+        {
+            *place = self.simulation.take_recording();
+        }
     }
 }
 
@@ -821,7 +912,9 @@ impl Gate {
         if !self.granted {
             self.at_hand = (Qid(simulation.get(self.qid)), simulation.get(self.len));
             let (qid, len_bytes) = self.at_hand;
-            self.granted = !self.blocked && qdma.c2h_offer(now, qid, len_bytes) != Offer::Stall;
+            let offer = if self.blocked { Offer::Stall } else { qdma.c2h_offer(now, qid, len_bytes) };
+            self.granted = offer != Offer::Stall;
+            self.discards = offer == Offer::Drop;
             self.held_by_qdma = !self.granted;
         }
         self.granted
@@ -837,24 +930,59 @@ impl C2h {
                 qid: simulation.output(&format!("{PREFIX}ctrl_qid"))?,
                 len: simulation.output(&format!("{PREFIX}ctrl_len"))?,
                 granted: false,
+                discards: false,
                 held_by_qdma: false,
                 blocked: false,
                 at_hand: (Qid(0), 0),
             },
             frames: 0,
+            runs: Vec::new(),
             tap,
             copy: None,
         })
     }
 
-    /// A whole frame, on to the QDMA, through the tap.
+    /// Let the tap's bit be flipped, if it is one that flips.
+    fn tap_pins(&self, simulation: &mut Simulation) -> Result<(), PortError> {
+        const PREFIX: &str = "m_axis_qdma_c2h_sim_";
+        let Some(FrameTap { kind: TapKind::FlipBit(bit), .. }) = self.tap else { return Ok(()) };
+        let (valid, data) = (simulation.output(&format!("{PREFIX}tvalid"))?, simulation.wide_output(&format!("{PREFIX}tdata"), 0, 1)?);
+        simulation.flip(BitFlip::new(valid, data, self.gate.len, bit as usize));
+        self.follow(simulation, Time::ZERO);
+        Ok(())
+    }
+
+    /// Tell what flips bits which beat comes next.
+    #[inline]
+    fn follow(&self, simulation: &mut Simulation, edge: Time) {
+        let Some(flip) = simulation.flip_mut() else { return };
+        let beat = self.runs.iter().map(|&(_, beats)| usize::from(beats)).sum();
+        flip.follow(edge.0, self.tap.is_some_and(|tap| tap.frame == self.frames).then_some(beat));
+    }
+
+    /// The coming edge takes a beat.
+    #[inline]
+    fn note_beat(&mut self, now: Time) {
+        match self.runs.last_mut() {
+            Some((last, beats)) if *last + AXIS_PERIOD_PS == now => (*last, *beats) = (now, *beats + 1),
+            _ => self.runs.push((now, 1)),
+        }
+    }
+
+    /// The frame at hand, as it crossed to `qid`.
+    fn crossing(&self, qid: Qid) -> impl Iterator<Item = Observation> {
+        let ends = |at| at + 1 == self.runs.len();
+        self.runs.iter().enumerate().map(move |(at, &(time, beats))| Observation { time, point: Point::C2h { qid, beats, last: ends(at) } })
+    }
+
+    /// A whole frame, on to the QDMA, through the tap. Which queue it went to, and how often.
     fn deliver<Q: QdmaStream + ?Sized>(
         &mut self,
-        mut data: Vec<u8>,
+        data: Vec<u8>,
         now: Time,
         qdma: &mut Q,
         due: &mut VecDeque<CplAction>,
-    ) -> Result<(), CardError> {
+    ) -> Result<(Qid, usize), CardError> {
         self.gate.granted = false;
         let (mut qid, len_bytes) = self.gate.at_hand;
         if data.len() != usize::from(len_bytes) {
@@ -865,32 +993,28 @@ impl C2h {
         self.frames += 1;
         let mut action = CplAction::Pass;
         match tapped {
-            None => {}
-            Some(TapKind::FlipBit(bit)) if !data.is_empty() => {
-                let bit = bit as usize % (data.len() * 8);
-                data[bit / 8] ^= 1 << (bit % 8);
-            }
-            Some(TapKind::FlipBit(_)) => {}
+            None | Some(TapKind::FlipBit(_)) => {}
             Some(TapKind::Drop) => {
                 due.push_back(CplAction::Drop);
                 qdma.give_back(data);
-                return Ok(());
+                return Ok((qid, 0));
             }
             Some(TapKind::Duplicate) => {
                 // Its completion goes on, twice, once the copy is there.
                 self.copy = Some(C2hFrame { data: data.clone(), qid });
                 self.gate.blocked = true;
                 qdma.c2h_frame(now, C2hFrame { data, qid });
-                return Ok(());
+                return Ok((qid, 2));
             }
-            Some(TapKind::Misroute(other)) => {
-                qid = other;
-                action = CplAction::To(other);
+            Some(TapKind::Misroute(other)) => (qid, action) = (other, CplAction::To(other)),
+            Some(TapKind::MisrouteBeside) => {
+                qid = Qid(qid.0 ^ 1);
+                action = CplAction::To(qid);
             }
         }
         due.push_back(action);
         qdma.c2h_frame(now, C2hFrame { data, qid });
-        Ok(())
+        Ok((qid, usize::from(!self.gate.discards)))
     }
 
     fn hand_over_copy<Q: QdmaStream + ?Sized>(&mut self, now: Time, qdma: &mut Q, due: &mut VecDeque<CplAction>) {

@@ -13,7 +13,7 @@ use rtl_bridge::tops::{self, Library, LoadError, ShellShape};
 use rtl_bridge::verilated::Window;
 
 use super::beats::{FrameTap, RtlConfig, ShellRtl, StartError};
-use super::{Card, CardError, Choice, Observation, Shape, Stop, WireFrame, qdma_config};
+use super::{Card, CardError, Choice, Observation, Shape, Stalls, Stop, WireFrame, qdma_config};
 use crate::execute::ExecuteError;
 
 /// Time that a register access to the QDMA takes, as on the model.
@@ -23,6 +23,8 @@ const MMIO_PS: u64 = 200_000;
 pub struct HybridCard {
     shell: ShellRtl,
     qdma: Qdma,
+    /// When the QDMA next has something to do, as it said last; too early is harmless.
+    qdma_due: Time,
     /// Written when the card goes.
     coverage: Option<PathBuf>,
 }
@@ -57,6 +59,7 @@ fn config(choice: &Choice, shape: &Shape) -> Result<RtlConfig, ExecuteError> {
     let mut plusargs = Vec::new();
     plusargs.extend(rtl.fault.map(|fault| format!("+onic_fault={fault}")));
     plusargs.extend(rtl.counter_preload.map(|value| format!("+onic_counter_preload={value:x}")));
+    let defaults = RtlConfig::default();
     let (from_ps, until_ps) = rtl.wave_window.unwrap_or((0, u64::MAX));
     Ok(RtlConfig {
         functions: shape.functions,
@@ -67,9 +70,10 @@ fn config(choice: &Choice, shape: &Shape) -> Result<RtlConfig, ExecuteError> {
         stalls: rtl.stalls.parse().map_err(|error| refused(&error))?,
         tap: rtl.tap.as_deref().map(str::parse::<FrameTap>).transpose().map_err(|error| refused(&error))?,
         phases_ps: rtl.phases_ps,
+        reset_cycles: rtl.reset_cycles.unwrap_or(defaults.reset_cycles),
         plusargs,
         waves: rtl.waves.clone().map(|path| Window { path, from_ps, until_ps }),
-        ..RtlConfig::default()
+        ..defaults
     })
 }
 
@@ -79,7 +83,7 @@ impl HybridCard {
     /// # Errors
     /// [`StartError`].
     pub fn new(library: &Library, config: &RtlConfig, qdma: Qdma) -> Result<HybridCard, StartError> {
-        Ok(HybridCard { shell: ShellRtl::start(library, config)?, qdma, coverage: None })
+        Ok(HybridCard { shell: ShellRtl::start(library, config)?, qdma, qdma_due: Time::ZERO, coverage: None })
     }
 
     /// The shell, for its waves, coverage and log.
@@ -96,13 +100,22 @@ impl HybridCard {
     #[inline]
     fn step(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
         if self.shell.is_quiet() {
-            self.shell.skip(until.min(self.qdma.next_event().unwrap_or(Time::NEVER)));
+            self.shell.skip(until.min(self.qdma_due));
         }
         let (time, is_axis) = self.shell.next_edge();
-        if is_axis && self.qdma.next_event().is_some_and(|due| due <= time) {
-            self.qdma.step(time, memory);
+        if is_axis && self.qdma_due <= time {
+            self.step_qdma(time, memory);
         }
-        self.shell.edge(&mut self.qdma)
+        if self.shell.edge(&mut self.qdma)? {
+            self.qdma_due = self.now();
+        }
+        Ok(())
+    }
+
+    fn step_qdma(&mut self, now: Time, memory: &mut dyn HostMemory) {
+        self.qdma.step(now, memory);
+        self.qdma_due = self.qdma.next_event().unwrap_or(Time::NEVER);
+        self.shell.qdma_moved();
     }
 
     /// Run until `until`; interrupts and wire frames wait.
@@ -111,8 +124,8 @@ impl HybridCard {
             self.step(until, memory)?;
         }
         self.shell.pass(until);
-        if self.qdma.next_event().is_some_and(|due| due <= until) {
-            self.qdma.step(until, memory);
+        if self.qdma_due <= until {
+            self.step_qdma(until, memory);
         }
         Ok(())
     }
@@ -136,6 +149,7 @@ impl Card for HybridCard {
 
     fn reset(&mut self) -> Result<(), CardError> {
         self.qdma.reset();
+        self.qdma_due = self.now();
         self.shell.reset()
     }
 
@@ -184,6 +198,7 @@ impl Card for HybridCard {
             Bar::Shell => self.shell_access(offset, Some(value), memory).map(|_| ()),
             Bar::Qdma => {
                 self.qdma.mmio_write(self.now(), func, offset, value);
+                self.qdma_due = self.now();
                 Ok(())
             }
         }
@@ -216,6 +231,10 @@ impl Card for HybridCard {
     fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let counters = self.qdma.counters();
         counters.c2h.drops().chain(counters.h2c.drops()).for_each(|(reason, frames)| each(reason.name(), frames));
+    }
+
+    fn stalls(&self) -> Stalls {
+        self.shell.stalls()
     }
 
     fn recycle(&mut self) -> Vec<u8> {
