@@ -482,7 +482,6 @@ impl ShellRtl {
         let c2h_waits = self.c2h.copy.is_some() || self.c2h.sink.holds() || self.c2h.gate.held_by_qdma;
         // At most edges there is nothing on the pins; then this one load is all that the card costs.
         if c2h_waits || self.axis_work.as_ref().is_none_or(|work| self.simulation.any(work)) {
-            self.qdma_touched = true;
             self.look_at_monitors();
             self.step_c2h(qdma)?;
             self.step_cpl(qdma);
@@ -525,6 +524,7 @@ impl ShellRtl {
     fn step_c2h<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
         let c2h = &mut self.c2h;
         if c2h.copy.is_some() {
+            self.qdma_touched = true;
             c2h.hand_over_copy(self.now, qdma, &mut self.cpl.due);
         }
         let C2h { sink, gate, .. } = c2h;
@@ -559,6 +559,7 @@ impl ShellRtl {
             self.watch.moved();
         }
         while !self.cpl.due.is_empty() && !self.cpl.waiting.is_empty() {
+            self.qdma_touched = true;
             self.cpl.hand_over(self.now, qdma);
         }
     }
