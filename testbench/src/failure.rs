@@ -34,9 +34,11 @@ const HANGS: u64 = 6;
 /// Find the smallest input that fails as `verdict` says. None where a smaller one can't show it.
 pub fn reduce(session: &Session<'_>, verdict: &Verdict, budget: Budget, progress: reduce::Progress<'_>) -> Option<Reduced> {
     let first = verdict.findings.iter().find(|finding| is_reducible(&finding.kind))?;
-    let suspect = first.input;
     let kind = first.kind.clone();
-    let budget = if kind == "stopped" { Budget { runs: budget.runs.min(HANGS), ..budget } } else { budget };
+    let stopped = kind == "stopped";
+    let budget = if stopped { Budget { runs: budget.runs.min(HANGS), ..budget } } else { budget };
+    // A card that stops in its bring-up stops with any frame.
+    let suspect = first.input.or(stopped.then_some(0));
     // Cards keep no state from run to run: each makes its own.
     let mut fails = |frames: &[InFrame]| {
         let smaller = Session { wire: frames, ..session.clone() };

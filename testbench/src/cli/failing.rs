@@ -48,7 +48,8 @@ impl Failing<'_> {
         };
         let mut repro = if self.from_stdin {
             // Standard input is gone: the folder keeps what came from it.
-            self.other.clone().on(failure::input_names(&Path::new(FOLDER).join("input.pcapng"), self.session.wire))
+            let kept = failure::input_names(&Path::new(FOLDER).join("input.pcapng"), self.session.wire);
+            self.whole.clone().without(&["only", "count"]).on(kept)
         } else {
             self.whole.clone()
         };

@@ -88,7 +88,7 @@ impl fmt::Display for Refused {
 /// Something odd that does not keep a packet from being delivered.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Note {
-    /// The file's snap length is 0; read as "no limit", as libpcap does.
+    /// The pcap file's snap length is 0; read as "no limit", as libpcap does. In pcapng that is what 0 means.
     SnapLenZero,
     /// Captured length over the file's own snap length; delivered, as tcpdump and Wireshark do.
     OverSnapLen,
@@ -124,7 +124,7 @@ pub struct Tally {
     pub bytes: u64,
     /// Packets refused, by [`Refusal::kind`].
     pub refused: BTreeMap<String, u64>,
-    /// Oddities. [`Note::SnapLenZero`] once for each file or interface, the others once for each packet.
+    /// Oddities. [`Note::SnapLenZero`] once for each file, the others once for each packet.
     pub notes: BTreeMap<Note, u64>,
 }
 

@@ -113,7 +113,6 @@ pub struct Reader {
     tally: Tally,
     /// The one interface of a pcap file; a pcapng file's are in its state.
     interface: [Interface; 1],
-    interfaces_told: usize,
     next_index: u64,
     skip: u64,
     ended: bool,
@@ -169,7 +168,6 @@ impl Reader {
             policy,
             tally,
             interface: [interface],
-            interfaces_told: 0,
             next_index: 0,
             skip: 0,
             ended: false,
@@ -232,7 +230,7 @@ impl Reader {
             Format::Pcap(state) => state.next(&mut self.source, &self.policy, frame)?,
             Format::PcapNg(state) => {
                 let step = state.next(&mut self.source, &self.policy, frame);
-                self.note_interfaces();
+                self.note_options();
                 step?
             }
         };
@@ -280,14 +278,8 @@ impl Reader {
         Ok(Event::End)
     }
 
-    fn note_interfaces(&mut self) {
+    fn note_options(&mut self) {
         let Format::PcapNg(state) = &mut self.format else { return };
-        for interface in &state.interfaces[self.interfaces_told..] {
-            if interface.snap_len == 0 {
-                self.tally.note(Note::SnapLenZero);
-            }
-        }
-        self.interfaces_told = state.interfaces.len();
         if std::mem::take(&mut state.damaged_options) {
             self.tally.note(Note::BadOptions);
         }
