@@ -3,7 +3,7 @@
 //! The model and the RTL's monitor outputs give the same ones, so that a scoreboard can name a drop without reading a
 //! counter, and count without believing one.
 
-use regs::{FuncId, PortId};
+use regs::{FuncId, PortId, Qid};
 
 use crate::time::Time;
 
@@ -83,4 +83,14 @@ pub enum Point {
     },
     /// An H2C frame that no function owns.
     H2cDrop,
+    /// Beats of a frame that went from the shell to the QDMA, one each cycle; the time is that of the edge that took the
+    /// run's last. Only from RTL: the model has no beats.
+    C2h {
+        /// Absolute queue.
+        qid: Qid,
+        /// How many.
+        beats: u16,
+        /// The run's last beat is the frame's.
+        last: bool,
+    },
 }

@@ -1,13 +1,15 @@
 //! From a job (which card, how set up, which frames) to its outcome.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use driver_core::Platform as _;
 use models::observation::{Fate, Observation, Point};
 use models::time::Time;
-use regs::{FuncId, PortId};
+use regs::{FuncId, PortId, Qid};
 
 use crate::card::{Card, Choice, WireFrame};
 use crate::counters;
-use crate::outcome::{Delivered, Outcome, Sent, Sum};
+use crate::outcome::{Crossing, Delivered, Outcome, Sent, Sum};
 use crate::run::{HostFrame, InFrame, Run, RunError, Setup, Sink};
 
 /// One run to be done.
@@ -109,7 +111,8 @@ impl Sink for Recorder<'_> {
             data.extend_from_slice(segment);
             data
         });
-        self.outcome.delivered.push(Delivered { func, queue, data, time });
+        let crossing = self.crossings.take(func, queue, data.len());
+        self.outcome.delivered.push(Delivered { func, queue, data, time, crossing });
     }
 
     fn sent(&mut self, port: PortId, frame: WireFrame) {
@@ -117,10 +120,42 @@ impl Sink for Recorder<'_> {
     }
 
     fn observed(&mut self, observation: Observation) {
-        self.outcome.observations.push(observation);
+        match observation.point {
+            Point::C2h { qid, beats, last } => self.crossings.note(observation.time, qid, beats, last),
+            _ => self.outcome.observations.push(observation),
+        }
     }
 
     fn progress(&mut self, done: u64) {
         (self.progress)(done);
+    }
+}
+    crossings: Crossings,
+
+/// Frames between the shell and the driver: the n-th that crossed to a queue is the n-th that the driver takes out of it.
+#[derive(Default)]
+struct Crossings {
+    /// First absolute queue of each function.
+    bases: Vec<u16>,
+    under_way: Crossing,
+    waiting: BTreeMap<Qid, VecDeque<Crossing>>,
+}
+
+impl Crossings {
+    /// Frames do not mix on this stream.
+    fn note(&mut self, time: Time, qid: Qid, beats: u16, last: bool) {
+        self.under_way.push(time, beats);
+        if last {
+            let crossing = std::mem::take(&mut self.under_way);
+            self.waiting.entry(qid).or_default().push_back(crossing);
+        }
+    }
+
+    /// Of a frame that was taken out. The DMA engine may have lost some before it; those of another length are told apart.
+    fn take(&mut self, func: FuncId, queue: u16, len_bytes: usize) -> Option<Crossing> {
+        let qid = Qid(self.bases.get(usize::from(func.0))? + queue);
+        let waiting = self.waiting.get_mut(&qid)?;
+        let at = waiting.iter().position(|crossing| crossing.beats() == len_bytes.div_ceil(64).max(1))?;
+        waiting.drain(..=at).next_back()
     }
 }

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod execute;
 pub mod failure;
 pub mod frames;
+pub mod finding;
 pub mod golden;
 pub mod golden_check;
 pub mod host_memory;

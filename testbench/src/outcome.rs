@@ -24,6 +24,52 @@ pub struct Delivered {
     pub time: Time,
 }
 
+    /// When its beats left the shell, where the shell is RTL.
+    pub crossing: Option<Crossing>,
+}
+
+/// When a frame's beats went from a shell in RTL to the DMA engine: each at one edge of `axis_aclk`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Crossing {
+    /// Runs of beats at one edge after the other: the time of the last of them, and how many.
+    runs: Vec<(Time, u16)>,
+}
+
+/// One cycle of axis_aclk, in ps.
+pub const CYCLE_PS: u64 = 4_000;
+
+/// The cycle that an edge ends, for what is taken by that edge: it stands on the pins at `cycle * CYCLE_PS`.
+pub fn cycle_before(edge: Time) -> u64 {
+    edge.0.saturating_sub(1) / CYCLE_PS
+}
+
+impl Crossing {
+    /// Append a run.
+    pub fn push(&mut self, last: Time, beats: u16) {
+        self.runs.push((last, beats));
+    }
+
+    /// Beats of the frame.
+    pub fn beats(&self) -> usize {
+        self.runs.iter().map(|&(_, beats)| usize::from(beats)).sum()
+    }
+
+    /// The edge that took the frame's last beat.
+    pub fn last(&self) -> Time {
+        self.runs.last().map_or(Time::ZERO, |&(time, _)| time)
+    }
+
+    /// The edge that took the beat with this byte; for one past the end, the last.
+    pub fn of_byte(&self, byte: usize) -> Time {
+        let mut end = 0;
+        for &(last, beats) in &self.runs {
+            end += usize::from(beats);
+            if byte / 64 < end {
+                return Time(last.0 - (end - 1 - byte / 64) as u64 * CYCLE_PS);
+            }
+        }
+        self.last()
+    }
 /// A frame that left a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sent {
@@ -52,6 +98,8 @@ pub struct Path {
     pub rss: Option<(FuncId, u32, u16)>,
 }
 
+    /// When the function had hashed it.
+    pub hashed: Option<Time>,
 /// One reason for which frames were lost, or a place where they still are.
 pub type Counts = BTreeMap<String, u64>;
 
@@ -89,6 +137,13 @@ impl Sum {
 
 impl fmt::Display for Sum {
     /// `in 10 + made 0 = out 9 + 0 + drops 1 (port0.error 1) + inside 0`
+impl Sum {
+    /// What a clean end must not leave: frames that are missing, or that the card says are inside it still.
+    pub fn astray(&self) -> i128 {
+        self.missing() + i128::from(self.inside)
+    }
+}
+
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in {} + made {} = host {} + wire {}", self.wire_in, self.host_in, self.host_out, self.wire_out)?;
         write!(f, " + drops {}", self.drops.values().sum::<u64>())?;
@@ -133,7 +188,7 @@ impl Outcome {
         for observation in &self.observations {
             if let Point::RxEnd { port, fate } = observation.point {
                 let index = arrived.entry(port).or_default();
-                paths.push(Path { index: *index, port, time: observation.time, fate, rss: None });
+                paths.push(Path { index: *index, port, time: observation.time, fate, rss: None, hashed: None });
                 *index += 1;
                 if fate == Fate::Accepted {
                     waiting.entry(function_of(port)).or_default().push_back(paths.len() - 1);
@@ -149,6 +204,7 @@ impl Outcome {
             }
         }
         paths
+                paths[path].hashed = Some(observation.time);
     }
 
     /// For each delivered frame, the path that it took, by order in its queue.
@@ -194,7 +250,7 @@ mod tests {
                 at(4, Point::RxEnd { port, fate: Fate::Accepted }),
                 at(5, rss(8, 0, Fate::Accepted)),
             ],
-            delivered: vec![Delivered { func, queue: 0, data: vec![1], time: Time::from_ns(6) }],
+            delivered: vec![Delivered { func, queue: 0, data: vec![1], time: Time::from_ns(6), crossing: None }],
             ..Outcome::default()
         };
         let paths = outcome.paths(|_| func);
@@ -207,6 +263,15 @@ mod tests {
     fn an_uncounted_loss_shows_in_the_sum() {
         let mut sum = Sum { wire_in: 10, host_out: 7, ..Sum::default() };
         sum.drops.insert("error".into(), 2);
+    #[test]
+    fn each_byte_has_the_edge_of_its_beat() {
+        let mut crossing = Crossing::default();
+        crossing.push(Time(12_000), 2); // beats at 8 and 12 ns
+        crossing.push(Time(24_000), 1);
+        assert_eq!([0, 63, 64, 128, 500].map(|byte| crossing.of_byte(byte).0), [8_000, 8_000, 12_000, 24_000, 24_000]);
+        assert_eq!((crossing.beats(), crossing.last(), cycle_before(crossing.last())), (3, Time(24_000), 5));
+    }
+
         assert_eq!(sum.missing(), 1);
         sum.inside = 1;
         assert_eq!(sum.missing(), 0);

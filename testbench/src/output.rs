@@ -118,7 +118,7 @@ mod tests {
                 at(30, Seen::Rss { func, hash: 0xabcd, entry: 3, fate: Fate::Accepted }),
                 at(35, Seen::TxEnd { port, fate: Fate::TooLong }),
             ],
-            delivered: vec![Delivered { func, queue: 3, data: vec![2; 60], time: Time::from_ns(40) }],
+            delivered: vec![Delivered { func, queue: 3, data: vec![2; 60], time: Time::from_ns(40), crossing: None }],
             sent: vec![Sent { port, data: vec![3; 60], err: false, time: Time::from_ns(50) }],
             ..Outcome::default()
         };

@@ -9,9 +9,11 @@ use models::observation::Fate;
 use models::time::Time;
 use regs::{FuncId, PortId};
 use traces::Point;
-use traces::align::{self, Class, Difference, Ignore, Item, Lane, Side};
+use traces::align::{self, Class, Ignore, Item, Lane, Side};
 
-use crate::outcome::{Outcome, Path};
+pub use crate::finding::Finding;
+use crate::finding::Teller;
+use crate::outcome::{CYCLE_PS, Crossing, Outcome, Path, Sum, cycle_before};
 use crate::run::InFrame;
 use crate::shape::Pace;
 
@@ -28,8 +30,10 @@ pub struct Emerged {
     pub input: Option<usize>,
     /// RSS hash, likewise.
     pub hash: Option<u32>,
-    /// Cycle of axis_aclk.
+    /// Cycle of axis_aclk in which its last beat left the shell, if that is RTL; else of `time`.
     pub cycle: u64,
+    /// When its beats left the shell, likewise.
+    pub crossing: Option<Crossing>,
     /// When it was taken out, left, or was lost.
     pub time: Time,
     /// Drop reason.
@@ -58,7 +62,8 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             data: delivered.data.clone(),
             input: known,
             hash: known.and(path).and_then(|path| path.rss).map(|(_, hash, _)| hash),
-            cycle: delivered.time.0 / 4_000,
+            cycle: delivered.crossing.as_ref().map_or(delivered.time.0 / CYCLE_PS, |crossing| cycle_before(crossing.last())),
+            crossing: delivered.crossing.clone(),
             time: delivered.time,
             drop: None,
             err: false,
@@ -71,7 +76,8 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             data: sent.data.clone(),
             input: None,
             hash: None,
-            cycle: sent.time.0 / 4_000,
+            cycle: sent.time.0 / CYCLE_PS,
+            crossing: None,
             time: sent.time,
             drop: None,
             err: sent.err,
@@ -89,7 +95,8 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             data: input[at].data.clone(),
             input: Some(at),
             hash: path.rss.map(|(_, hash, _)| hash),
-            cycle: path.time.0 / 4_000,
+            cycle: path.time.0 / CYCLE_PS,
+            crossing: None,
             time: path.time,
             drop: Some(path.fate.name()),
             err: false,
@@ -102,21 +109,6 @@ fn positions_by_port(input: &[InFrame]) -> BTreeMap<PortId, Vec<usize>> {
     let mut positions: BTreeMap<PortId, Vec<usize>> = BTreeMap::new();
     input.iter().enumerate().for_each(|(at, frame)| positions.entry(frame.port).or_default().push(at));
     positions
-}
-
-/// Something that is not as it should be.
-#[derive(Clone, Debug)]
-pub struct Finding {
-    /// Its kind, for scripts: a class of difference, `sum`, `memory`, `queue`, `counter`.
-    pub kind: String,
-    /// In a sentence or more, for people.
-    pub text: String,
-    /// Position of the input frame that it is about.
-    pub input: Option<usize>,
-    /// Where and when, of the card under test.
-    pub cycle: Option<u64>,
-    /// The difference itself, where it is one between frames.
-    pub difference: Option<Difference>,
 }
 
 /// Hold the card under test against another. Where frames can overflow, drops are compared as counts only.
@@ -135,7 +127,8 @@ pub fn compare(got: &Outcome, expected: &Outcome, input: &[InFrame], functions: 
     if loose {
         differences.retain(|difference| !matches!(difference.class, Class::Lost | Class::Extra));
     }
-    differences.into_iter().map(|difference| finding(difference, &want, &have, input, got, expected)).collect()
+    let teller = Teller { want: &want, have: &have, input, got, expected, functions };
+    differences.into_iter().map(|difference| teller.tell(difference)).collect()
 }
 
 fn item(frame: &Emerged) -> Item<'_> {
@@ -148,63 +141,15 @@ fn item(frame: &Emerged) -> Item<'_> {
     }
 }
 
-fn finding(difference: Difference, want: &[&Emerged], have: &[&Emerged], input: &[InFrame], got: &Outcome, expected: &Outcome) -> Finding {
-    let position = difference.input.map(|at| at as usize);
-    let mut text = match position.and_then(|at| input.get(at)) {
-        Some(frame) => format!("{}: {}, packet {} of the input", difference.lane, difference.class, frame.index),
-        None => format!("{}: {}", difference.lane, difference.class),
-    };
-    if let Some(lane) = difference.lane_got {
-        text += &format!(", found in {lane}");
-    }
-    if difference.duplicate_of.is_some() {
-        text += ", a duplicate";
-    }
-    if let Some(byte) = difference.byte {
-        text += &format!(", first at byte {byte}");
-    }
-    if let Some(field) = difference.field.filter(|_| difference.lane_got.is_none()) {
-        text += &format!(", {field}");
-    }
-    let side = |values: &str, index: Option<usize>, frames: &[&Emerged], name: &str| {
-        let frame = index.and_then(|at| frames.get(at));
-        let bytes = frame.map(|frame| window(&frame.data, difference.byte)).unwrap_or_else(|| "nothing".into());
-        let queue = frame.and_then(|f| f.queue).map(|q| format!(", queue {q}")).unwrap_or_default();
-        let cycle = frame.map(|frame| format!(", cycle {}", frame.cycle)).unwrap_or_default();
-        let shown = if values.is_empty() { bytes } else { format!("{values}  {bytes}") };
-        format!("{shown}  ({name}{queue}{cycle})")
-    };
-    text += &format!("\n  expected  {}", side(&difference.value_expected, difference.expected, want, &expected.card));
-    text += &format!("\n  got       {}", side(&difference.value_got, difference.got, have, &got.card));
-    text += &format!("\n  flow      {}", difference.flow);
-    if difference.count > 1 {
-        text += &format!("\n  and       {} more frames by the same cause", difference.count - 1);
-    }
-    Finding {
-        kind: difference.class.to_string(),
-        text,
-        input: position,
-        cycle: difference.cycle,
-        difference: Some(difference),
-    }
-}
-
-/// Sixteen bytes around the one that matters, with their offset.
-fn window(data: &[u8], byte: Option<usize>) -> String {
-    let start = byte.unwrap_or(0).min(data.len()) & !15;
-    let bytes: Vec<String> = data[start.min(data.len())..data.len().min(start + 16)].iter().map(|b| format!("{b:02x}")).collect();
-    format!("{start:#06x}: {} ({} bytes)", bytes.join(" "), data.len())
-}
-
 /// What an outcome says against itself: broken sums, memory reports, queue faults.
 pub fn self_check(outcome: &Outcome) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut add = |kind: &str, text: String| {
-        findings.push(Finding { kind: kind.into(), text, input: None, cycle: None, difference: None });
-    };
+    let mut add = |kind: &str, text: String| findings.push(Finding::new(kind, text));
     for (source, sum) in [("the card's counters", &outcome.by_counters), ("the port monitors", &outcome.by_monitors)] {
-        if sum.missing() != 0 {
-            add("sum", format!("{}: by {source} {} frames are unaccounted for: {sum}", outcome.card, sum.missing()));
+        match sum.astray() {
+            0 => {}
+            frames if sum.inside > 0 => add("sum", format!("{}: by {source} {frames} frames never came out: {sum}", outcome.card)),
+            frames => add("sum", format!("{}: by {source} {frames} frames are unaccounted for: {sum}", outcome.card)),
         }
     }
     for (name, a, b) in [
@@ -220,4 +165,27 @@ pub fn self_check(outcome: &Outcome) -> Vec<Finding> {
     outcome.memory_reports.iter().for_each(|report| add("memory", format!("{}: {report}", outcome.card)));
     outcome.queue_errors.iter().for_each(|fault| add("queue", format!("{}: {fault}", outcome.card)));
     findings
+}
+
+/// Fold the sums that lost and extra frames have broken into the first report of those: one cause, one report. Sums that
+/// these do not explain stay.
+pub fn explain_sums(findings: &mut [Finding], own: &mut Vec<Finding>, got: &Outcome) {
+    let frames = |class: Class| -> i128 {
+        let of_class = findings.iter().filter_map(|finding| finding.difference.as_ref()).filter(|difference| difference.class == class);
+        of_class.map(|difference| difference.count as i128).sum()
+    };
+    let missing = frames(Class::Lost) - frames(Class::Extra);
+    let explained = |sum: &Sum| missing != 0 && sum.astray() == missing;
+    if !explained(&got.by_counters) || !explained(&got.by_monitors) {
+        return;
+    }
+    let is_cause = |finding: &&mut Finding| {
+        finding.difference.as_ref().is_some_and(|difference| matches!(difference.class, Class::Lost | Class::Extra))
+    };
+    if let Some(cause) = findings.iter_mut().find(is_cause) {
+        let frames = if missing.abs() == 1 { "frame" } else { "frames" };
+        let how = if missing > 0 { "missing" } else { "too many" };
+        cause.text += &format!("\n  sums      {} {frames} {how}: {}", missing.abs(), got.by_monitors);
+        own.retain(|finding| finding.kind != "sum");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::card::Choice;
+use crate::card::{CardError, Choice};
 use crate::execute::{ExecuteError, Job, execute};
 use crate::outcome::Outcome;
 use crate::run::{HostFrame, InFrame, RunError, Setup};
@@ -74,8 +74,13 @@ pub fn run(session: &Session<'_>, progress: Progress<'_>) -> Result<Verdict, Exe
         let functions = session.setup.shape.functions;
         findings.extend(scoreboard::compare(&got.outcome, &against.outcome, session.wire, functions, session.setup.pace));
     }
-    for side in [Some(&got), against.as_ref()].into_iter().flatten().filter(|side| side.error.is_none()) {
-        findings.extend(scoreboard::self_check(&side.outcome));
+    if got.error.is_none() {
+        let mut own = scoreboard::self_check(&got.outcome);
+        scoreboard::explain_sums(&mut findings, &mut own, &got.outcome);
+        findings.extend(own);
+    }
+    if let Some(against) = against.as_ref().filter(|side| side.error.is_none()) {
+        findings.extend(scoreboard::self_check(&against.outcome));
     }
     Ok(Verdict { got, against, findings, compared })
 }
@@ -95,5 +100,9 @@ fn stopped(side: &Side, error: &RunError) -> Finding {
         text += &format!("\n  caused by: {error}");
         cause = error.source();
     }
-    Finding { kind: "stopped".into(), text, input: None, cycle: None, difference: None }
+    let finding = Finding::new("stopped", text);
+    match error {
+        RunError::Card(CardError::Hang { at, .. } | CardError::Rtl { at, .. }) => finding.at(*at),
+        _ => finding,
+    }
 }

@@ -154,13 +154,10 @@ impl<'a> Request<'a> {
             let functions = self.cards.setup.shape.functions;
             let facts = golden::facts(&verdict.got.outcome, &self.frames, functions, expected.origin);
             verdict.compared += expected.frames();
-            verdict.findings.extend(golden_format::compare(expected, &facts).iter().map(|difference| Finding {
-                kind: "expected".into(),
-                text: format!("{}: {name}: {difference}", verdict.got.outcome.card),
-                input: None,
-                cycle: None,
-                difference: None,
-            }));
+            let card = &verdict.got.outcome.card;
+            let differences = golden_format::compare(expected, &facts);
+            let texts = differences.iter().map(|difference| format!("{card}: {name}: {difference}"));
+            verdict.findings.extend(texts.map(|text| Finding::new("expected", text)));
         }
         Ok(Done { seed, verdict, repro: None })
     }

@@ -489,16 +489,22 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Differences alike become one: of one class and field, and for lost, extra and reordered frames of one lane.
+    /// Differences alike become one: of one class and field; lost and extra ones of one point, since what loses frames rarely
+    /// asks for their queue; reordered ones of one lane.
     fn into_groups(self) -> Vec<Difference> {
         let place = |difference: &Difference| (difference.expected.or(difference.got), difference.expected.is_none());
         let mut found = self.found;
-        found.sort_by_key(|difference| (place(difference), difference.class));
+        let unknown = |difference: &Difference| (difference.input.is_none(), difference.input);
+        found.sort_by_key(|difference| (unknown(difference), place(difference), difference.class));
         let mut groups: Vec<Difference> = Vec::new();
         let mut known: HashMap<(Class, Option<&'static str>, Option<Lane>), usize> = HashMap::new();
         for difference in found {
-            let by_lane = matches!(difference.class, Class::Lost | Class::Extra | Class::Reordered);
-            let alike = (difference.class, difference.field, by_lane.then_some(difference.lane));
+            let lane = match difference.class {
+                Class::Lost | Class::Extra => Some(Lane { queue: None, ..difference.lane }),
+                Class::Reordered => Some(difference.lane),
+                _ => None,
+            };
+            let alike = (difference.class, difference.field, lane);
             if let Some(&at) = known.get(&alike) {
                 groups[at].count += 1;
                 groups[at].others.push((difference.expected, difference.got));
