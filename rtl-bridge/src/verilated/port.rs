@@ -330,9 +330,10 @@ impl WideInput {
 ///
 /// # Invariants
 /// Each window lies within the top of simulation `owner`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct AnyOf {
-    windows: Box<[Window]>,
+    /// In place, for they are looked at before most edges; those that are not needed have an empty mask.
+    windows: [Window; 3],
     owner: u32,
 }
 
@@ -472,7 +473,8 @@ impl Simulation {
     }
 
     /// Prepare to ask many pins at once. Verilator lays narrow ports side by side, so that a few loads see them all. `None`
-    /// when a pin is not stored in a byte, or the top is too small: then ask one by one.
+    /// when a pin is not stored in a byte, when they lie in more than three groups of eight bytes, or when the top is too
+    /// small: then ask one by one.
     pub fn any_of(&self, pins: &[Output<bool>]) -> Option<AnyOf> {
         let start = self.ports.iter().map(|port| port.address).min()?;
         let end = self.ports.iter().map(|port| port.address + usize::from(port.storage_bytes.max(4))).max()?;
@@ -494,7 +496,9 @@ impl Simulation {
                 window.mask |= (lane.mask << lane.shift) << (8 * byte);
             }
         }
-        Some(AnyOf { windows: windows.into_boxed_slice(), owner: self.id })
+        let first = *windows.first()?;
+        windows.resize(windows.len().max(3), Window { mask: 0, ..first });
+        Some(AnyOf { windows: windows.try_into().ok()?, owner: self.id })
     }
 
     /// Is any of the pins high?
@@ -502,7 +506,9 @@ impl Simulation {
     pub fn any(&self, pins: &AnyOf) -> bool {
         assert_eq!(pins.owner, self.id, "ports of another simulation");
         // SAFETY: each window lies within the top, which is alive in our hands and which nobody writes meanwhile.
-        pins.windows.iter().any(|window| unsafe { window.address.cast::<u64>().read_unaligned() } & window.mask != 0)
+        let high = |window: &Window| unsafe { window.address.cast::<u64>().read_unaligned() } & window.mask;
+        let [first, second, third] = &pins.windows;
+        high(first) | high(second) | high(third) != 0
     }
 
     /// Drive an input. The design sees it at the next [`Simulation::eval`]. Bits beyond the pin's width are cut.
