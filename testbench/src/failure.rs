@@ -7,6 +7,7 @@
 //! | `input.pcapng` | the whole input, where it came from standard input and would be gone |
 //! | `got.pcapng`, `against.pcapng` | what came out of both cards |
 //! | `report.txt`, `report.json` | what is wrong |
+//! | `waves.fst`, `waves.gtkw` | with `--waves`: the RTL around the reported cycle, and a save file for GTKWave |
 
 use std::fs;
 use std::io::{self, BufWriter};
@@ -32,7 +33,12 @@ fn is_reducible(kind: &str) -> bool {
 const HANGS: u64 = 6;
 
 /// Find the smallest input that fails as `verdict` says. None where a smaller one can't show it.
-pub fn reduce(session: &Session<'_>, verdict: &Verdict, budget: Budget, progress: reduce::Progress<'_>) -> Option<Reduced> {
+pub fn reduce(
+    session: &Session<'_>,
+    verdict: &Verdict,
+    budget: Budget,
+    progress: reduce::Progress<'_>,
+) -> Option<Reduced> {
     let first = verdict.findings.iter().find(|finding| is_reducible(&finding.kind))?;
     let kind = first.kind.clone();
     let stopped = kind == "stopped";

@@ -83,7 +83,8 @@ pub fn cases(named: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
             found.push(folder.clone());
             continue;
         }
-        let inside = list(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
+        let inside =
+            list(folder).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
         if inside.is_empty() {
             let text = format!("{}: neither a golden case nor a folder of them", folder.display());
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
@@ -100,12 +101,22 @@ pub fn cases(named: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
 pub fn run(folder: &Path, card: &Choice, progress: Progress<'_>) -> Result<Ran, CheckError> {
     let loaded = golden::load(folder).map_err(CheckError::Load)?;
     if !loaded.input.is_whole() {
-        let why = loaded.input.skips.values().map(|skip| skip.first.clone()).chain(loaded.input.damage.iter().map(ToString::to_string));
-        return Err(CheckError::Load(anyhow::anyhow!("a case's input must be whole: {}", why.collect::<Vec<_>>().join("; "))));
+        let why = loaded
+            .input
+            .skips
+            .values()
+            .map(|skip| skip.first.clone())
+            .chain(loaded.input.damage.iter().map(ToString::to_string));
+        return Err(CheckError::Load(anyhow::anyhow!(
+            "a case's input must be whole: {}",
+            why.collect::<Vec<_>>().join("; ")
+        )));
     }
     let verdict = session::run(&session(&loaded, card), progress)?;
     let functions = loaded.setup.shape.functions;
-    let facts = |side: &Side| (side.outcome.card.clone(), golden::facts(&side.outcome, &loaded.input.frames, functions, loaded.case.origin));
+    let facts = |side: &Side| {
+        (side.outcome.card.clone(), golden::facts(&side.outcome, &loaded.input.frames, functions, loaded.case.origin))
+    };
     // A session against a card always gives both sides.
     let facts = [facts(&verdict.got), facts(verdict.against.as_ref().unwrap_or(&verdict.got))];
     Ok(Ran { loaded, verdict, facts })
@@ -134,7 +145,9 @@ pub fn expected(folder: &Path, origin: Origin) -> Result<Expected, CheckError> {
     let path = expected_path(folder);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CheckError::NotBlessed { folder: folder.into() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(CheckError::NotBlessed { folder: folder.into() });
+        }
         Err(error) => return Err(CheckError::Expected { path, reason: error.to_string() }),
     };
     let fail = |reason: String| CheckError::Expected { path: path.clone(), reason };

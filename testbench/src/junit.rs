@@ -64,7 +64,8 @@ impl Suite {
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (tests, failures) = (self.checks.len(), self.count(|o| matches!(o, Outcome::Failed(..))));
-        let (errors, skipped) = (self.count(|o| matches!(o, Outcome::Error(_))), self.count(|o| matches!(o, Outcome::Skipped(_))));
+        let (errors, skipped) =
+            (self.count(|o| matches!(o, Outcome::Error(_))), self.count(|o| matches!(o, Outcome::Skipped(_))));
         let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"");
         writeln!(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
         writeln!(f, "<testsuites {counts}>")?;
@@ -73,11 +74,16 @@ impl fmt::Display for Suite {
             write!(f, "    <testcase classname=\"{}\" name=\"{}\"", escaped(&check.class), escaped(&check.name))?;
             match &check.outcome {
                 Outcome::Passed => writeln!(f, "/>")?,
-                Outcome::Failed(line, text) => {
-                    writeln!(f, ">\n      <failure message=\"{}\">{}</failure>\n    </testcase>", escaped(line), escaped(text))?
-                }
+                Outcome::Failed(line, text) => writeln!(
+                    f,
+                    ">\n      <failure message=\"{}\">{}</failure>\n    </testcase>",
+                    escaped(line),
+                    escaped(text)
+                )?,
                 Outcome::Error(why) => writeln!(f, ">\n      <error message=\"{}\"/>\n    </testcase>", escaped(why))?,
-                Outcome::Skipped(why) => writeln!(f, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(why))?,
+                Outcome::Skipped(why) => {
+                    writeln!(f, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(why))?
+                }
             }
         }
         writeln!(f, "  </testsuite>\n</testsuites>")
@@ -114,7 +120,10 @@ mod tests {
         suite.push("golden", "b", Outcome::Failed("line 3: <hash>".into(), "x & y\n\u{1}".into()));
         suite.push("golden", "c", Outcome::Error("no \"card\"".into()));
         let text = suite.to_string();
-        assert!(text.contains("<testsuite name=\"golden\" tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"0\">"), "{text}");
+        assert!(
+            text.contains("<testsuite name=\"golden\" tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"0\">"),
+            "{text}"
+        );
         assert!(text.contains("<failure message=\"line 3: &lt;hash&gt;\">x &amp; y&#10;\u{fffd}</failure>"), "{text}");
         assert!(text.contains("<error message=\"no &quot;card&quot;\"/>"), "{text}");
     }

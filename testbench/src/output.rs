@@ -108,7 +108,13 @@ mod tests {
 
     fn outcome() -> (Outcome, Vec<InFrame>) {
         let (port, func) = (PortId(0), FuncId(0));
-        let frame = |index: u64, data: &[u8], err| InFrame { port, index, time_ns: Some(5_000_000_000), data: data.to_vec(), err };
+        let frame = |index: u64, data: &[u8], err| InFrame {
+            port,
+            index,
+            time_ns: Some(5_000_000_000),
+            data: data.to_vec(),
+            err,
+        };
         let input = vec![frame(7, &[1; 60], true), frame(8, &[2; 60], false)];
         let at = |ns, point| Observation { time: Time::from_ns(ns), point };
         let outcome = Outcome {
@@ -129,9 +135,14 @@ mod tests {
     fn every_field_is_in_the_file() {
         let (outcome, input) = outcome();
         let bytes = write(&outcome, &input, &Shape::default(), Vec::new()).expect("memory");
-        let (capture, error) = Capture::read(Reader::new(io::Cursor::new(bytes), "test", Policy::default()).expect("ours"));
+        let (capture, error) =
+            Capture::read(Reader::new(io::Cursor::new(bytes), "test", Policy::default()).expect("ours"));
         assert!(error.is_none());
-        let seen: Vec<_> = capture.frames.iter().map(|(point, frame)| (*point, frame.time_ns, frame.meta.packet_id, frame.meta.queue)).collect();
+        let seen: Vec<_> = capture
+            .frames
+            .iter()
+            .map(|(point, frame)| (*point, frame.time_ns, frame.meta.packet_id, frame.meta.queue))
+            .collect();
         assert_eq!(
             seen,
             [
@@ -140,7 +151,8 @@ mod tests {
                 (Point::Port(0), Some(5_000_000_050), None, None),
             ]
         );
-        let comments: Vec<_> = capture.frames.iter().map(|(_, frame)| frame.meta.comment.as_deref().unwrap_or("")).collect();
+        let comments: Vec<_> =
+            capture.frames.iter().map(|(_, frame)| frame.meta.comment.as_deref().unwrap_or("")).collect();
         assert_eq!(comments, ["cycle=2 drop=error", "hash=0000abcd fn=0 cycle=10", "cycle=12"]);
         assert_eq!(capture.frames[0].1.meta.flags, 1 | errors::CRC, "inbound, wrong FCS");
         assert_eq!(capture.frames[2].1.meta.flags, 2, "outbound");
@@ -153,6 +165,9 @@ mod tests {
         let bytes = write_input(&input, 0, Vec::new()).expect("memory");
         let reader = Reader::new(io::Cursor::new(bytes), "test", Policy::default()).expect("ours");
         let frames: Vec<_> = reader.map(|frame| frame.expect("whole").expect("taken")).collect();
-        assert_eq!(frames.iter().map(|f| (f.err, f.data.as_slice())).collect::<Vec<_>>(), [(true, &[1u8; 60][..]), (false, &[2; 60])]);
+        assert_eq!(
+            frames.iter().map(|f| (f.err, f.data.as_slice())).collect::<Vec<_>>(),
+            [(true, &[1u8; 60][..]), (false, &[2; 60])]
+        );
     }
 }

@@ -120,7 +120,9 @@ mod tests {
     use super::*;
 
     fn frames(count: u64) -> Vec<InFrame> {
-        (0..count).map(|index| InFrame { port: PortId(0), index, time_ns: None, data: vec![0; 60], err: false }).collect()
+        (0..count)
+            .map(|index| InFrame { port: PortId(0), index, time_ns: None, data: vec![0; 60], err: false })
+            .collect()
     }
 
     fn indices(reduced: &Reduced) -> Vec<u64> {

@@ -47,7 +47,10 @@ fn what_is_ignored_is_not_compared() {
     assert_eq!(run(|frames| frames[5][36] ^= 0xff, "time,udp.dstport").0, 0);
     assert_eq!(run(|frames| frames[5].extend([0; 6]), "time,padding").0, 0);
     let (folder, _) = of(|_| {});
-    folder.onic(&["diff", "a.pcapng", "b.pcapng", "--ignore", "ip.chksum"]).code(2).says("--ignore ip.chksum: no such thing");
+    folder
+        .onic(&["diff", "a.pcapng", "b.pcapng", "--ignore", "ip.chksum"])
+        .code(2)
+        .says("--ignore ip.chksum: no such thing");
 }
 
 #[test]

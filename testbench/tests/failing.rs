@@ -33,11 +33,15 @@ fn any_frame_is_enough_and_one_is_left() {
     let kind = verdict.findings.first().expect("they differ").kind.clone();
     assert_eq!(kind, "sum", "{:?}", verdict.findings);
     let mut told = 0;
-    let reduced = failure::reduce(&session, &verdict, Budget::FAILURE, &mut |runs, _| told = runs).expect("a smaller input shows it");
+    let reduced = failure::reduce(&session, &verdict, Budget::FAILURE, &mut |runs, _| told = runs)
+        .expect("a smaller input shows it");
     assert_eq!((reduced.frames.len(), reduced.least, told), (1, true, reduced.runs));
     let again = run(&Session { wire: &reduced.frames, ..session.clone() });
     assert!(again.findings.iter().any(|finding| finding.kind == kind), "{:?}", again.findings);
-    assert!(run(&golden_check::session(&loaded, &Choice::named("model"))).agreed(), "and without the fault all is well");
+    assert!(
+        run(&golden_check::session(&loaded, &Choice::named("model"))).agreed(),
+        "and without the fault all is well"
+    );
 }
 
 #[test]
@@ -63,7 +67,9 @@ fn frames_of_two_ports_make_two_files() {
     assert!(names[0].ends_with("x.pcapng") && names[1].ends_with("x-port1.pcapng@1"), "{names:?}");
     let sources: Vec<_> = names.iter().map(|name| name.as_str().into()).collect();
     let read = testbench::input::read(&sources, &loaded.setup.shape, testbench::input::Runts::Keep).expect("ours");
-    let of_port = |frames: &[testbench::run::InFrame], port| frames.iter().filter(|f| f.port.0 == port).map(|f| f.data.clone()).collect::<Vec<_>>();
+    let of_port = |frames: &[testbench::run::InFrame], port| {
+        frames.iter().filter(|f| f.port.0 == port).map(|f| f.data.clone()).collect::<Vec<_>>()
+    };
     for port in 0..2 {
         assert_eq!(of_port(&read.frames, port), of_port(&loaded.input.frames, port));
     }

@@ -23,12 +23,19 @@ fn every_changed_byte_is_told_with_its_line() {
     let folder = Folder::new();
     let case = folder.golden("measured-2");
     let good = folder.text("measured-2/expected.txt");
-    let positions = [0, good.find("origin").unwrap(), good.find("hash=").unwrap() + 7, good.rfind("bytes=").unwrap() + 9, good.len() - 1];
+    let positions = [
+        0,
+        good.find("origin").unwrap(),
+        good.find("hash=").unwrap() + 7,
+        good.rfind("bytes=").unwrap() + 9,
+        good.len() - 1,
+    ];
     for at in positions {
         let mut bytes = good.clone().into_bytes();
         bytes[at] ^= 1;
         folder.file("measured-2/expected.txt", &bytes);
-        let ran = folder.onic(&["golden", "check", &case, "--card", "model"]).code(1).says("measured-2/expected.txt: line ");
+        let ran =
+            folder.onic(&["golden", "check", &case, "--card", "model"]).code(1).says("measured-2/expected.txt: line ");
         assert!(ran.out().contains("1/1 FAILED  measured-2"), "{}", ran.out());
     }
 }
@@ -73,7 +80,10 @@ fn a_changed_input_is_bad_input_and_no_difference() {
     // 1 wins over 2.
     let other = folder.golden("measured-2");
     folder.file("measured-2/expected.txt", b"nothing\n");
-    folder.onic(&["golden", "check", &case, &other, "--card", "model"]).code(1).says("line 1: not the title of a golden result");
+    folder
+        .onic(&["golden", "check", &case, &other, "--card", "model"])
+        .code(1)
+        .says("line 1: not the title of a golden result");
 }
 
 #[test]
@@ -99,7 +109,8 @@ fn measured_results_are_never_blessed() {
 fn new_check_change_diff_bless() {
     let folder = Folder::new();
     let input = folder.file("in.pcapng", &capture(&udp(40)));
-    let ran = folder.onic(&["golden", "new", "mine", &input, "--card", "model", "--reason", "Forty datagrams."]).code(0);
+    let ran =
+        folder.onic(&["golden", "new", "mine", &input, "--card", "model", "--reason", "Forty datagrams."]).code(0);
     assert_eq!(ran.out(), "mine: 40 frames in, 40 out, expected.txt written\n");
     folder.onic(&["golden", "new", "mine", &input, "--card", "model", "--reason", "x"]).code(2).says("already there");
     folder.onic(&["golden", "check", "mine", "--card", "model"]).code(0);
@@ -132,24 +143,39 @@ fn bless_shows_what_changes() {
     let hash = &good[good.find("hash=").unwrap()..][..13];
     folder.file("mine/expected.txt", good.replacen(hash, "hash=00000001", 1).as_bytes());
     let ran = folder.onic(&["golden", "bless", "mine", "--card", "model", "--reason", "a new hash"]).code(0);
-    assert!(ran.out().starts_with("mine: 1 differences\n  line ") && ran.out().contains("hash: expected 00000001, got "), "{}", ran.out());
+    assert!(
+        ran.out().starts_with("mine: 1 differences\n  line ") && ran.out().contains("hash: expected 00000001, got "),
+        "{}",
+        ran.out()
+    );
 }
 
 #[test]
 fn two_ports_make_two_inputs() {
     let folder = Folder::new();
     let (a, b) = (folder.file("a.pcapng", &capture(&udp(5))), folder.file("b.pcapng", &capture(&udp(6))) + "@1");
-    folder.onic(&["golden", "new", "two", &a, &b, "--card", "model", "--reason", "x"]).code(2).says("the card has 1 port");
-    folder.onic(&["golden", "new", "two", &a, &b, "--shape", "2x2", "--card", "model", "--reason", "Both ports."]).code(0);
+    folder
+        .onic(&["golden", "new", "two", &a, &b, "--card", "model", "--reason", "x"])
+        .code(2)
+        .says("the card has 1 port");
+    folder
+        .onic(&["golden", "new", "two", &a, &b, "--shape", "2x2", "--card", "model", "--reason", "Both ports."])
+        .code(0);
     let expected = folder.text("two/expected.txt");
-    assert!(expected.contains("in=port0/4 ") && expected.contains("in=port1/5 ") && expected.contains("\nfn1 q"), "{expected}");
+    assert!(
+        expected.contains("in=port0/4 ") && expected.contains("in=port1/5 ") && expected.contains("\nfn1 q"),
+        "{expected}"
+    );
     folder.onic(&["golden", "check", "two", "--card", "model"]).code(0);
 }
 
 #[test]
 fn what_is_no_case_is_bad_usage() {
     let folder = Folder::new();
-    folder.onic(&["golden", "check", ".", "--card", "model"]).code(2).says("neither a golden case nor a folder of them");
+    folder
+        .onic(&["golden", "check", ".", "--card", "model"])
+        .code(2)
+        .says("neither a golden case nor a folder of them");
     folder.onic(&["golden", "check", "nowhere", "--card", "model"]).code(2);
     let case = folder.golden("measured-2");
     folder.onic(&["golden", "check", &case, "--card", "nonesuch"]).code(2).says("there is no card `nonesuch`");

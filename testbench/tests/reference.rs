@@ -9,7 +9,10 @@ fn the_reference_is_not_stale() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     let made = Folder::new().onic(&["markdown"]).code(0).out();
-    assert!(committed == made, "docs/cli.md is stale: cargo run -p testbench --no-default-features -- markdown > docs/cli.md");
+    assert!(
+        committed == made,
+        "docs/cli.md is stale: cargo run -p testbench --no-default-features -- markdown > docs/cli.md"
+    );
 }
 
 #[test]

@@ -52,7 +52,10 @@ fn only_and_count_choose_frames_by_their_index_in_the_whole_input() {
         all.extend(args);
         let json = folder.onic(&all).code(0).json();
         let queues = json["runs"][0]["cards"][0]["queues"].as_array().expect("queues").clone();
-        queues.iter().map(|queue| (queue["packets"].as_u64().unwrap(), queue["bytes"].as_u64().unwrap())).fold((0, 0), |s, q| (s.0 + q.0, s.1 + q.1))
+        queues
+            .iter()
+            .map(|queue| (queue["packets"].as_u64().unwrap(), queue["bytes"].as_u64().unwrap()))
+            .fold((0, 0), |s, q| (s.0 + q.0, s.1 + q.1))
     };
     // Frame n of udp() has 82 + n bytes; index 6 is the second frame of the second file, udp()[4].
     assert_eq!(sizes(&["--only", "6"]), (1, 86));
@@ -66,7 +69,9 @@ fn the_same_command_gives_the_same_bytes() {
     let case = case("errors");
     for name in ["a", "b"] {
         let (out, against) = (format!("{name}.pcapng"), format!("{name}-against.pcapng"));
-        let ran = folder.onic(&["replay", &case, "--card", "model", "--out", &out, "--out-against", &against, "--json"]).code(0);
+        let ran = folder
+            .onic(&["replay", &case, "--card", "model", "--out", &out, "--out-against", &against, "--json"])
+            .code(0);
         folder.file(name, &ran.stdout);
     }
     assert_eq!(folder.read("a"), folder.read("b"), "JSON");
@@ -81,13 +86,21 @@ fn the_same_command_gives_the_same_bytes() {
 #[test]
 fn seeds_run_each_and_the_report_is_in_their_order_whatever_the_threads() {
     let folder = Folder::new();
-    let run = |jobs: &str| folder.onic(&["replay", &case("queues-3"), "--card", "model", "--seeds", "3..9", "--jobs", jobs, "--json"]).code(0);
+    let run = |jobs: &str| {
+        folder
+            .onic(&["replay", &case("queues-3"), "--card", "model", "--seeds", "3..9", "--jobs", jobs, "--json"])
+            .code(0)
+    };
     let (one, three) = (run("1"), run("3"));
     assert_eq!(one.stdout, three.stdout);
-    let seeds: Vec<u64> = one.json()["runs"].as_array().unwrap().iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    let seeds: Vec<u64> =
+        one.json()["runs"].as_array().unwrap().iter().map(|run| run["seed"].as_u64().unwrap()).collect();
     assert_eq!(seeds, [3, 4, 5, 6, 7, 8]);
     let text = folder.onic(&["replay", &case("queues-3"), "--card", "model", "--seeds", "3..5"]).code(0).out();
-    assert_eq!(text.lines().map(|line| line.split(',').next().unwrap()).collect::<Vec<_>>(), ["seed 3: agreed", "seed 4: agreed"]);
+    assert_eq!(
+        text.lines().map(|line| line.split(',').next().unwrap()).collect::<Vec<_>>(),
+        ["seed 3: agreed", "seed 4: agreed"]
+    );
 }
 
 /// An expected file that is not what comes out: told by line, kept, and failing again when pasted.
@@ -103,13 +116,21 @@ fn an_expected_file_is_compared_and_a_failure_is_kept() {
     let good = folder.text("mine/expected.txt");
     let hash = &good[good.find("hash=").unwrap()..][..13];
     folder.file("mine/expected.txt", good.replacen(hash, "hash=00000001", 1).as_bytes());
-    let ran = folder.onic(&[&args[..], &["--json", "--junit", "j.xml"]].concat()).code(1).says("mine/expected.txt: line ").says("expected 00000001, got");
+    let ran = folder
+        .onic(&[&args[..], &["--json", "--junit", "j.xml"]].concat())
+        .code(1)
+        .says("mine/expected.txt: line ")
+        .says("expected 00000001, got");
     let json = ran.json();
     schema::check(&folder.onic(&["schema", "replay"]).json(), &json).unwrap_or_else(|why| panic!("{why}"));
     let repro = json["runs"][0]["repro"].as_str().expect("a repro");
-    assert!(repro.ends_with("replay in.pcapng --card model --expect mine/expected.txt --against model --seed 1"), "{repro}");
+    assert!(
+        repro.ends_with("replay in.pcapng --card model --expect mine/expected.txt --against model --seed 1"),
+        "{repro}"
+    );
     assert!(ran.stderr.contains(&format!("hint: {repro}\n")), "{}", ran.stderr);
-    let kept: serde_json::Value = serde_json::from_str(&folder.text("onic-out/last-failure/report.json")).expect("JSON");
+    let kept: serde_json::Value =
+        serde_json::from_str(&folder.text("onic-out/last-failure/report.json")).expect("JSON");
     assert_eq!(kept, json, "the folder's report is the printed one");
     assert!(folder.text("onic-out/last-failure/report.txt").contains(repro));
     assert!(folder.text("j.xml").contains("<failure message="));

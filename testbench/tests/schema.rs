@@ -33,7 +33,8 @@ fn golden() {
     let schema = described(&folder, "golden");
     let unreadable = folder.golden("measured-2");
     folder.file("measured-2/input.pcap", b"x");
-    let json = folder.onic(&["golden", "check", &case("measured-3"), &unreadable, "--card", "model", "--json"]).code(2).json();
+    let json =
+        folder.onic(&["golden", "check", &case("measured-3"), &unreadable, "--card", "model", "--json"]).code(2).json();
     holds(&schema, &json);
     assert_eq!((json["passed"].as_u64(), json["failed"].as_u64()), (Some(1), Some(1)));
     assert!(json["cases"][1]["error"].as_str().is_some_and(|error| error.contains("input.pcap")), "{json:#}");
@@ -52,6 +53,20 @@ fn hash() {
     }
     if let Some(csv) = common::shared("vectors/opennic_rss.csv") {
         holds(&schema, &folder.onic(&["hash", "check", &csv.display().to_string(), "--json"]).code(0).json());
+    }
+}
+
+#[test]
+fn gen_regs_and_info() {
+    let folder = Folder::new();
+    for args in [
+        &["gen", "udp", "--card", "model", "--count", "5", "--json"][..],
+        &["regs", "--json"],
+        &["regs", "QCONF", "--card", "model", "--json"],
+        &["regs", "--walk", "--card", "model", "--json"],
+        &["info", "--json"],
+    ] {
+        holds(&described(&folder, args[0]), &folder.onic(args).code(0).json());
     }
 }
 

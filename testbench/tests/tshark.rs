@@ -17,7 +17,10 @@ fn there(tool: &str) -> bool {
 
 /// Frames that a display filter leaves.
 fn count(folder: &Folder, file: &str, filter: &str) -> usize {
-    let output = Command::new("tshark").args(["-n", "-r", file, "-Y", filter, "-T", "fields", "-e", "frame.number"]).current_dir(folder.path(".")).output();
+    let output = Command::new("tshark")
+        .args(["-n", "-r", file, "-Y", filter, "-T", "fields", "-e", "frame.number"])
+        .current_dir(folder.path("."))
+        .output();
     let output = output.expect("tshark");
     assert!(output.status.success(), "{filter}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout.iter().filter(|&&byte| byte == b'\n').count()
@@ -33,7 +36,8 @@ fn each_field_filters() {
         return;
     }
     let folder = Folder::new();
-    let json = folder.onic(&["replay", &case("errors"), "--card", "model", "--out", "x.pcapng", "--json"]).code(0).json();
+    let json =
+        folder.onic(&["replay", &case("errors"), "--card", "model", "--out", "x.pcapng", "--json"]).code(0).json();
     let (out, errors) = (total(&json, "counters/host_out"), total(&json, "counters/drops/port0.error"));
     assert!(out > 0 && errors > 0, "{json:#}");
     let of = |filter: &str| count(&folder, "x.pcapng", filter);
@@ -62,12 +66,22 @@ fn the_tools_find_no_error_in_any_case() {
     }
     let folder = Folder::new();
     for name in ["errors", "jumbo", "runts", "two-ports", "vlan"] {
-        let json = folder.onic(&["replay", &case(name), "--card", "model", "--out", "x.pcapng", "--json"]).code(0).json();
+        let json =
+            folder.onic(&["replay", &case(name), "--card", "model", "--out", "x.pcapng", "--json"]).code(0).json();
         let drops = json["runs"][0]["cards"][0]["monitors"]["drops"].as_object().expect("drops");
-        let frames = total(&json, "counters/host_out") as u64 + drops.values().filter_map(serde_json::Value::as_u64).sum::<u64>();
-        let output = Command::new("capinfos").args(["-M", "-c", "-I", "x.pcapng"]).current_dir(folder.path(".")).output().expect("capinfos");
+        let frames = total(&json, "counters/host_out") as u64
+            + drops.values().filter_map(serde_json::Value::as_u64).sum::<u64>();
+        let output = Command::new("capinfos")
+            .args(["-M", "-c", "-I", "x.pcapng"])
+            .current_dir(folder.path("."))
+            .output()
+            .expect("capinfos");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && output.stderr.is_empty(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(text.contains(&format!("Number of packets:   {frames}")), "{name}, {frames} frames: {text}");
         assert!(text.contains("Name = port0.dropped") && text.contains("Time resolution = 0x09"), "{name}: {text}");
     }

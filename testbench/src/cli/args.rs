@@ -105,7 +105,8 @@ pub struct CardArgs {
     /// Do not check host memory accesses
     #[arg(long)]
     pub no_memory_checks: bool,
-    /// Alarm test: disturb the N-th frame from RTL to QDMA, counted from 0: flip:N[:BYTE[:BIT]], drop:N, dup:N, misroute:N[:QID]
+    /// Alarm test: disturb the N-th frame, from 0, on its way from RTL to QDMA: flip:N[:BYTE[:BIT]], drop:N, dup:N,
+    /// misroute:N[:QID], hold:N (take nothing any more); or at the wire: keep:N (a tkeep that is no run of ones)
     #[arg(long, value_name = "TAP")]
     pub tap: Option<String>,
     /// Alarm test: switch on fault 1…6 of the RTL's fault build
@@ -391,7 +392,7 @@ pub struct BenchArgs {
 /// `onic schema`.
 #[derive(Args, Clone, Debug)]
 pub struct SchemaArgs {
-    /// replay, golden, diff, hash, regs, info or bench
+    /// replay, gen, golden, diff, hash, regs or info
     pub command: String,
 }
 

@@ -109,7 +109,12 @@ impl Side {
     }
 
     fn report(&self) -> SideReport {
-        SideReport { file: self.file.clone(), frames: self.capture.frames.len(), refused: self.refused(), damage: self.damage.clone() }
+        SideReport {
+            file: self.file.clone(),
+            frames: self.capture.frames.len(),
+            refused: self.refused(),
+            damage: self.damage.clone(),
+        }
     }
 }
 
@@ -136,7 +141,16 @@ pub(super) fn run(args: &DiffArgs) -> Result<Exit, Failure> {
     if args.json {
         let differences = differences.iter().map(DifferenceReport::of).collect();
         let (a, b) = (a.report(), b.report());
-        let report = DiffReport { version: report::VERSION, command: "diff", exit: exit.code(), a, b, ignored, classes, differences };
+        let report = DiffReport {
+            version: report::VERSION,
+            command: "diff",
+            exit: exit.code(),
+            a,
+            b,
+            ignored,
+            classes,
+            differences,
+        };
         print!("{}", report::json(&report)?);
     } else {
         print(&a, &b, &differences, &classes);
@@ -167,7 +181,8 @@ fn checked(names: &[String]) -> Result<Vec<String>, Failure> {
     match names.iter().find(|name| !Ignore::knows(name)) {
         None => Ok(names.to_vec()),
         Some(name) => {
-            let hint = format!("{}, or a field such as {}", Ignore::SIDE.join(", "), "ip.checksum, tcp.seq, vlan.id, payload");
+            let hint =
+                format!("{}, or a field such as {}", Ignore::SIDE.join(", "), "ip.checksum, tcp.seq, vlan.id, payload");
             Err(Failure::from(anyhow!("--ignore {name}: no such thing to ignore")).hint(hint))
         }
     }

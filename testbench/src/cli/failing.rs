@@ -40,7 +40,9 @@ impl Failing<'_> {
     /// Make the failing input small, and the command that fails short.
     pub(super) fn look(&self, progress: &mut Progress) -> Found {
         let runs = Budget::FAILURE.runs;
-        let reduced = failure::reduce(self.session, self.verdict, Budget::FAILURE, &mut |run, _| progress.at("reducing", run, runs));
+        let reduced = failure::reduce(self.session, self.verdict, Budget::FAILURE, &mut |run, _| {
+            progress.at("reducing", run, runs)
+        });
         progress.finish();
         let single = match reduced.as_ref().map(|reduced| &reduced.frames[..]) {
             Some([frame]) if self.session.wire.len() > 1 => Some(frame),
@@ -80,7 +82,10 @@ impl Failing<'_> {
         if let Some(reduced) = &found.reduced {
             let names = failure::save_input(&folder.join("smallest.pcapng"), &reduced.frames)?;
             let command = self.other.clone().on(names);
-            commands.push((format!("the smallest input that was found to fail: {}", size(reduced, self.session)), command.to_string()));
+            commands.push((
+                format!("the smallest input that was found to fail: {}", size(reduced, self.session)),
+                command.to_string(),
+            ));
         }
         let against = self.verdict.against.as_ref().map(|side| &side.outcome);
         failure::keep(

@@ -110,7 +110,11 @@ impl CaseResult {
         match (passed, error) {
             (true, _) => format!("ok      {name}, {frames} frames"),
             (false, Some(error)) => format!("FAILED  {name}: {error}"),
-            (false, None) => format!("FAILED  {name}: {} differences from expected.txt, {} other findings", differences.len(), findings.len()),
+            (false, None) => format!(
+                "FAILED  {name}: {} differences from expected.txt, {} other findings",
+                differences.len(),
+                findings.len()
+            ),
         }
     }
 }
@@ -138,8 +142,15 @@ fn check(named: &[PathBuf], card: &str, junit: Option<&Path>, json: bool) -> Res
     let failed = results.len() - passed;
     if json {
         let cases = results.into_iter().map(|result| result.report).collect();
-        let report =
-            CheckReport { version: report::VERSION, command: "golden", exit: exit.code(), card: card.into(), passed, failed, cases };
+        let report = CheckReport {
+            version: report::VERSION,
+            command: "golden",
+            exit: exit.code(),
+            card: card.into(),
+            passed,
+            failed,
+            cases,
+        };
         print!("{}", report::json(&report)?);
     } else {
         println!("golden: {passed} passed, {failed} failed, {card} and model");
@@ -162,7 +173,13 @@ fn with_progress<T>(run: impl FnOnce(&mut dyn FnMut(&str, u64, u64)) -> T) -> T 
 }
 
 /// Judge a case, print what is wrong with it, and keep the first failing one in the failure folder.
-fn case_result(folder: &Path, card: &str, choice: &Choice, checked: Result<Checked, CheckError>, kept: &mut bool) -> CaseResult {
+fn case_result(
+    folder: &Path,
+    card: &str,
+    choice: &Choice,
+    checked: Result<Checked, CheckError>,
+    kept: &mut bool,
+) -> CaseResult {
     let blank = CaseReport {
         name: name_of(folder),
         folder: folder.display().to_string(),
@@ -181,7 +198,11 @@ fn case_result(folder: &Path, card: &str, choice: &Choice, checked: Result<Check
                 eprintln!("hint: {hint}");
             }
             let exit = if error.is_input() { Exit::BadInput } else { Exit::Difference };
-            let ended = if error.is_input() { Ended::Error(error.to_string()) } else { Ended::Failed(error.to_string(), String::new()) };
+            let ended = if error.is_input() {
+                Ended::Error(error.to_string())
+            } else {
+                Ended::Failed(error.to_string(), String::new())
+            };
             CaseResult { report: CaseReport { error: Some(error.to_string()), ..blank }, exit, ended }
         }
         Ok(checked) => {
@@ -190,8 +211,18 @@ fn case_result(folder: &Path, card: &str, choice: &Choice, checked: Result<Check
                 origin: Some(checked.ran.loaded.case.origin.name()),
                 frames: frames.len() as u64,
                 passed: checked.passed(),
-                differences: checked.differences.iter().map(|(card, d)| DifferenceReport::of(folder, card, d)).collect(),
-                findings: checked.ran.verdict.findings.iter().map(|finding| FindingReport::of(finding, frames)).collect(),
+                differences: checked
+                    .differences
+                    .iter()
+                    .map(|(card, d)| DifferenceReport::of(folder, card, d))
+                    .collect(),
+                findings: checked
+                    .ran
+                    .verdict
+                    .findings
+                    .iter()
+                    .map(|finding| FindingReport::of(finding, frames))
+                    .collect(),
                 ..blank
             };
             if report.passed {
@@ -207,15 +238,20 @@ fn case_result(folder: &Path, card: &str, choice: &Choice, checked: Result<Check
 }
 
 fn failure_lines(folder: &Path, checked: &Checked) -> Vec<String> {
-    let mut lines = difference_lines(folder, checked.differences.iter().map(|(card, difference)| (card.as_str(), difference)));
+    let mut lines =
+        difference_lines(folder, checked.differences.iter().map(|(card, difference)| (card.as_str(), difference)));
     lines.extend(report::finding_lines(&checked.ran.verdict.findings));
     lines
 }
 
 /// `error: traces/golden/x/expected.txt: line 7: … (model)`.
-fn difference_lines<'a>(folder: &Path, differences: impl Iterator<Item = (&'a str, &'a GoldenDifference)>) -> Vec<String> {
+fn difference_lines<'a>(
+    folder: &Path,
+    differences: impl Iterator<Item = (&'a str, &'a GoldenDifference)>,
+) -> Vec<String> {
     let file = golden_check::expected_path(folder);
-    let mut lines: Vec<String> = differences.map(|(card, difference)| format!("error: {}: {difference} ({card})", file.display())).collect();
+    let mut lines: Vec<String> =
+        differences.map(|(card, difference)| format!("error: {}: {difference} ({card})", file.display())).collect();
     if lines.len() > SHOWN {
         let more = lines.len() - SHOWN;
         lines.truncate(SHOWN);
@@ -241,13 +277,14 @@ fn keep_or_name(
         return whole.to_string();
     }
     let session = golden_check::session(&checked.ran.loaded, choice);
-    let replay = whole.clone().as_command(&["replay"]).set("card", card).set("against", "model");
+    let replay = whole.clone().for_command(&["replay"]).set("card", card).set("against", "model");
     let other = failing::with_settings(replay, &checked.ran.loaded);
     let failing = Failing { session: &session, verdict: &checked.ran.verdict, whole, other, from_stdin: false };
     // One packet of a case is a replay's business: check takes whole cases.
     let found = failing.look(&mut Progress::new()).of_whole_input(&failing);
     let text = format!("{}{}\nhint: {}\n", report::text(&checked.ran.verdict), lines.join("\n"), found.repro);
-    let kept = report::json(report).map_err(anyhow::Error::from).and_then(|json| Ok(failing.keep(&found, &text, &json)?));
+    let kept =
+        report::json(report).map_err(anyhow::Error::from).and_then(|json| Ok(failing.keep(&found, &text, &json)?));
     if let Err(error) = kept {
         eprintln!("warning: {}: {error:#}", crate::failure::FOLDER);
     }
@@ -262,7 +299,8 @@ fn agreed(folder: &Path, card: &str) -> Result<Ran, Failure> {
     }
     report::finding_lines(&ran.verdict.findings).iter().for_each(|line| eprintln!("{line}"));
     let error = anyhow!("{}: {card} and model disagree, so there is no result to accept", folder.display());
-    Err(Failure::new(Exit::Difference, error).hint(format!("onic replay {} --card {card} --against model", folder.display())))
+    Err(Failure::new(Exit::Difference, error)
+        .hint(format!("onic replay {} --card {card} --against model", folder.display())))
 }
 
 fn failure(error: CheckError) -> Failure {
@@ -307,7 +345,9 @@ fn bless(named: &[PathBuf], card: &str, reason: &str) -> Result<Exit, Failure> {
 fn checked_reason(reason: &str) -> Result<String, Failure> {
     let words = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     if words.is_empty() {
-        return Err(Failure::from(anyhow!("--reason is empty: a changed result wants a reason that a reviewer can judge")));
+        return Err(Failure::from(anyhow!(
+            "--reason is empty: a changed result wants a reason that a reviewer can judge"
+        )));
     }
     Ok(words)
 }
@@ -347,11 +387,14 @@ fn changes(folder: &Path, facts: &Expected) -> Result<Changes, Failure> {
             Ok(Changes { count: Some(differences.len()), lines, frames })
         }
         Err(CheckError::NotBlessed { .. }) => {
-            let lines = facts.groups.iter().map(|(group, entries)| format!("{group}: {} frames", entries.len())).collect();
+            let lines =
+                facts.groups.iter().map(|(group, entries)| format!("{group}: {} frames", entries.len())).collect();
             Ok(Changes { count: None, lines, frames })
         }
         // A broken file is what bless is for; what is broken is shown.
-        Err(CheckError::Expected { reason, .. }) => Ok(Changes { count: None, lines: vec![format!("was unreadable: {reason}")], frames }),
+        Err(CheckError::Expected { reason, .. }) => {
+            Ok(Changes { count: None, lines: vec![format!("was unreadable: {reason}")], frames })
+        }
         Err(error) => Err(failure(error)),
     }
 }
@@ -371,14 +414,21 @@ fn write_expected(folder: &Path, facts: &Expected, reason: &str) -> Result<(), F
 fn new(folder: &Path, inputs: &[String], shape: &Shape, card: &str, reason: &str) -> Result<Exit, Failure> {
     let about = checked_reason(reason)?;
     if folder.exists() {
-        return Err(Failure::from(anyhow!("{}: already there", folder.display())).hint("onic golden bless changes a case"));
+        return Err(
+            Failure::from(anyhow!("{}: already there", folder.display())).hint("onic golden bless changes a case")
+        );
     }
     let sources: Vec<Source> = inputs.iter().map(|input| Source::from(input.as_str())).collect();
     load::check_ports(&sources, shape)?;
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     match fill(folder, &sources, shape, card, &about) {
         Ok(ran) => {
-            println!("{}: {} frames in, {} out, expected.txt written", folder.display(), ran.loaded.input.frames.len(), ran.facts[0].1.frames());
+            println!(
+                "{}: {} frames in, {} out, expected.txt written",
+                folder.display(),
+                ran.loaded.input.frames.len(),
+                ran.facts[0].1.frames()
+            );
             Ok(Exit::Agreed)
         }
         Err(failure) => {
@@ -390,7 +440,8 @@ fn new(folder: &Path, inputs: &[String], shape: &Shape, card: &str, reason: &str
 }
 
 fn fill(folder: &Path, sources: &[Source], shape: &Shape, card: &str, about: &str) -> Result<Ran, Failure> {
-    let input = sources.iter().map(|source| copy_input(folder, source, sources.len())).collect::<Result<Vec<_>, _>>()?;
+    let input =
+        sources.iter().map(|source| copy_input(folder, source, sources.len())).collect::<Result<Vec<_>, _>>()?;
     let mut case = Case {
         about: about.into(),
         origin: Origin::Ours,
@@ -441,7 +492,8 @@ fn copy_input(folder: &Path, source: &Source, inputs: usize) -> Result<CaseInput
 fn diff(named: &[PathBuf], card: &str) -> Result<Exit, Failure> {
     let mut exit = Exit::Agreed;
     for folder in golden_check::cases(named)? {
-        let ran = with_progress(|progress| golden_check::run(&folder, &Choice::named(card), progress)).map_err(failure)?;
+        let ran =
+            with_progress(|progress| golden_check::run(&folder, &Choice::named(card), progress)).map_err(failure)?;
         exit = exit.max(diff_case(&folder, &ran)?);
     }
     Ok(exit)

@@ -31,7 +31,8 @@ pub(super) fn command() -> Command {
     for (_, name, about) in grouped {
         command = command.mut_subcommand(name, |sub| sub.about(about));
     }
-    let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listing}Options:\n{{options}}{{after-help}}");
+    let template =
+        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{listing}Options:\n{{options}}{{after-help}}");
     command.help_template(StyledStr::from(template))
 }
 
@@ -39,7 +40,9 @@ pub(super) fn command() -> Command {
 fn grouped(command: &Command) -> Vec<(&'static str, String, String)> {
     let split = |sub: &Command| {
         let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
-        let found = GROUPS.into_iter().find_map(|group| Some((group, about.strip_prefix(group)?.strip_prefix(": ")?.to_string())));
+        let found = GROUPS
+            .into_iter()
+            .find_map(|group| Some((group, about.strip_prefix(group)?.strip_prefix(": ")?.to_string())));
         let (group, about) = found.unwrap_or((GROUPS[GROUPS.len() - 1], about));
         let mut letters = about.chars();
         let about = letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default();
@@ -79,7 +82,10 @@ fn one(out: &mut String, command: &Command, path: &str, about: &str, level: usiz
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
     *out += &format!("\n{} `{path}`\n\n{about}.\n\n    {}\n", "#".repeat(level), usage.trim());
-    let visible: Vec<&Arg> = command.get_arguments().filter(|arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version")).collect();
+    let visible: Vec<&Arg> = command
+        .get_arguments()
+        .filter(|arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version"))
+        .collect();
     if !visible.is_empty() {
         *out += "\n";
     }
@@ -94,15 +100,18 @@ fn one(out: &mut String, command: &Command, path: &str, about: &str, level: usiz
 
 /// One argument as a line of a list.
 fn item(arg: &Arg) -> String {
-    let values = arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let values =
+        arg.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let name = match arg.get_long() {
         Some(long) if arg.get_action().takes_values() => format!("--{long} {values}"),
         Some(long) => format!("--{long}"),
         None => values,
     };
     let mut text = format!("- `{name}`: {}", arg.get_help().map(ToString::to_string).unwrap_or_default());
-    let defaults: Vec<String> = arg.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
-    let choices: Vec<String> = arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    let defaults: Vec<String> =
+        arg.get_default_values().iter().map(|value| format!("`{}`", value.to_string_lossy())).collect();
+    let choices: Vec<String> =
+        arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     if arg.get_action().takes_values() && !choices.is_empty() {
         text += &format!(": {}", choices.join(", "));
     }
@@ -122,7 +131,11 @@ mod tests {
         for sub in Cli::command().get_subcommands().filter(|sub| !sub.is_hide_set()) {
             let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
             assert!(GROUPS.iter().any(|group| about.starts_with(&format!("{group}: "))), "{}: {about}", sub.get_name());
-            assert_eq!(help.lines().filter(|line| line.starts_with(&format!("  {} ", sub.get_name()))).count(), 1, "{help}");
+            assert_eq!(
+                help.lines().filter(|line| line.starts_with(&format!("  {} ", sub.get_name()))).count(),
+                1,
+                "{help}"
+            );
         }
         assert!(!help.contains("Everyday: "), "{help}");
     }

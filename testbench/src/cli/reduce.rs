@@ -32,9 +32,11 @@ pub(super) fn run(args: &ReduceArgs) -> Result<Exit, Failure> {
         None => load::input(&args.inputs, &args.card)?,
     };
     report::input_lines(&input).iter().for_each(|line| eprintln!("{line}"));
-    let session = Session { card: cards.card, against: cards.against, setup: cards.setup, wire: &input.frames, host: &[] };
+    let session =
+        Session { card: cards.card, against: cards.against, setup: cards.setup, wire: &input.frames, host: &[] };
     let mut progress = Progress::new();
-    let verdict = session::run(&session, &mut |card, done, total| progress.at(card, done, total)).map_err(load::no_card)?;
+    let verdict =
+        session::run(&session, &mut |card, done, total| progress.at(card, done, total)).map_err(load::no_card)?;
     let Some(first) = verdict.findings.first() else {
         progress.finish();
         eprintln!("note: these {} frames do not fail: nothing to reduce", input.frames.len());
@@ -46,7 +48,11 @@ pub(super) fn run(args: &ReduceArgs) -> Result<Exit, Failure> {
     progress.finish();
     let reduced = reduced.ok_or_else(|| anyhow!("this failure is about the whole input"))?;
     let names = failure::save_input(&args.out, &reduced.frames).with_context(|| args.out.display().to_string())?;
-    let least = if reduced.least { "none of them can be left out" } else { "the runs ended before it was the least; --runs allows more" };
+    let least = if reduced.least {
+        "none of them can be left out"
+    } else {
+        "the runs ended before it was the least; --runs allows more"
+    };
     println!("{} of {} frames, {} runs: {least}", reduced.frames.len(), input.frames.len(), reduced.runs);
     println!("{}", replay(case.as_ref(), args, names));
     // It fails still, and that is what was asked for; but scripts must not take a failing input for a good one.
@@ -54,7 +60,7 @@ pub(super) fn run(args: &ReduceArgs) -> Result<Exit, Failure> {
 }
 
 fn replay(case: Option<&Loaded>, args: &ReduceArgs, names: Vec<String>) -> Repro {
-    let repro = Repro::of_this_process().as_command(&["replay"]).without(&["out", "runs"]).on(names);
+    let repro = Repro::of_this_process().for_command(&["replay"]).without(&["out", "runs"]).on(names);
     let repro = repro.or_set("card", &args.card.card).or_set("against", &args.card.against);
     match case {
         Some(case) => super::failing::with_settings(repro, case),

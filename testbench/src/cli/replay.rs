@@ -17,7 +17,6 @@ use super::progress::Progress;
 use super::report;
 use super::repro::Repro;
 use crate::card::Choice;
-use crate::execute::{Job, execute};
 use crate::golden::{self, Loaded};
 use crate::input::Input;
 use crate::junit::{Outcome as Ended, Suite};
@@ -25,12 +24,7 @@ use crate::output;
 use crate::run::{InFrame, Setup};
 use crate::scoreboard::Finding;
 use crate::session::{self, Session, Verdict};
-
-/// Waves are kept from so many cycles before a reported one to so many after.
-const WAVES_BEFORE: u64 = 2_000;
-const WAVES_AFTER: u64 = 500;
-/// One cycle of axis_aclk, ps.
-const CYCLE_PS: u64 = 4_000;
+use crate::waves::{self, WavesError};
 
 /// Options that name outputs or ways of running, and don't belong to one failing run.
 const NOT_OF_THE_RUN: [&str; 8] = ["seeds", "jobs", "json", "junit", "out", "out-against", "waves", "coverage"];
@@ -136,7 +130,11 @@ impl<'a> Request<'a> {
                         results.push((seed, done));
                         let so_far = results.len() as u64;
                         drop(results);
-                        progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).at("seeds", so_far, seeds.len() as u64);
+                        progress.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).at(
+                            "seeds",
+                            so_far,
+                            seeds.len() as u64,
+                        );
                     }
                 });
             }
@@ -204,43 +202,58 @@ impl<'a> Request<'a> {
     /// After a failure: repro lines for each failing seed; folder, smallest input and waves for the first.
     fn explain(&self, done: &mut [Done], exit: Exit) -> Result<(), Failure> {
         let mut first = true;
-        for at in 0..done.len() {
-            if done[at].verdict.agreed() {
-                continue;
-            }
-            let one = &done[at];
-            let session = self.session(one.seed);
-            let (whole, other) = (self.repro(one.seed), self.repro_other(one.seed));
-            if !first {
-                eprintln!("hint: {whole}");
-                done[at].repro = Some(whole.to_string());
-                continue;
-            }
-            first = false;
-            let from_stdin = self.args.inputs.iter().any(|input| crate::input::Source::from(input.as_str()).path == Path::new("-"));
-            let failing = Failing { session: &session, verdict: &one.verdict, whole, other, from_stdin };
-            let found = failing.look(&mut Progress::new());
-            let run = report::RunReport::of(&one.verdict, &self.frames, one.seed, Some(found.repro.to_string()));
-            let input = report::InputReport::of(&self.input, &self.frames);
-            let json = report::json(&report::Replay { version: report::VERSION, command: "replay", exit: exit.code(), input, runs: vec![run] })?;
-            let mut text = report::text(&one.verdict) + "\n";
-            one.verdict.findings.iter().for_each(|finding| text += &format!("error: {}\n", finding.text));
-            text += &format!("hint: {}\n", found.repro);
-            failing.keep(&found, &text, &json).with_context(|| format!("writing {}", crate::failure::FOLDER))?;
-            self.keep_waves(&session, &one.verdict)?;
-            done[at].repro = Some(found.repro.to_string());
+        for one in done.iter_mut().filter(|one| !one.verdict.agreed()) {
+            let repro = if std::mem::replace(&mut first, false) {
+                self.keep_failure(one, exit)?
+            } else {
+                let repro = self.repro(one.seed).to_string();
+                eprintln!("hint: {repro}");
+                repro
+            };
+            one.repro = Some(repro);
         }
         Ok(())
     }
 
+    /// Leave a failing run in its folder. The command that makes it fail again.
+    fn keep_failure(&self, one: &Done, exit: Exit) -> Result<String, Failure> {
+        let session = self.session(one.seed);
+        let (whole, other) = (self.repro(one.seed), self.repro_other(one.seed));
+        let is_stdin = |input: &String| crate::input::Source::from(input.as_str()).path == Path::new("-");
+        let from_stdin = self.args.inputs.iter().any(is_stdin);
+        let failing = Failing { session: &session, verdict: &one.verdict, whole, other, from_stdin };
+        let found = failing.look(&mut Progress::new());
+        let repro = found.repro.to_string();
+        let report = report::Replay {
+            version: report::VERSION,
+            command: "replay",
+            exit: exit.code(),
+            input: report::InputReport::of(&self.input, &self.frames),
+            runs: vec![report::RunReport::of(&one.verdict, &self.frames, one.seed, Some(repro.clone()))],
+        };
+        let mut text = report::text(&one.verdict) + "\n";
+        one.verdict.findings.iter().for_each(|finding| text += &format!("error: {}\n", finding.text));
+        text += &format!("hint: {repro}\n");
+        failing
+            .keep(&found, &text, &report::json(&report)?)
+            .with_context(|| format!("writing {}", crate::failure::FOLDER))?;
+        self.keep_waves(&session, &one.verdict)?;
+        Ok(repro)
+    }
+
     fn repro(&self, seed: u64) -> Repro {
         let card = &self.args.card;
-        let repro = Repro::of_this_process().without(&NOT_OF_THE_RUN).or_set("card", &card.card).or_set("against", &card.against);
+        let repro = Repro::of_this_process()
+            .without(&NOT_OF_THE_RUN)
+            .or_set("card", &card.card)
+            .or_set("against", &card.against);
         // A case has its own seed; --seeds overrides it and can't be said otherwise than by options.
         match (&self.case, &self.args.seeds) {
             (Some(_), None) => repro,
             (Some(case), Some(_)) => {
-                let files = case.case.input.iter().map(|input| format!("{}@{}", Path::new(&self.args.inputs[0]).join(&input.file).display(), input.port));
+                let files = case.case.input.iter().map(|input| {
+                    format!("{}@{}", Path::new(&self.args.inputs[0]).join(&input.file).display(), input.port)
+                });
                 failing::with_settings(repro, case).on(files.collect()).set("seed", seed.to_string())
             }
             (None, _) => repro.set("seed", seed.to_string()),
@@ -256,31 +269,31 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Run the card under test again, with waves around the first reported cycle.
+    /// Run the RTL again, with waves around the first reported cycle; a copy goes to the failure folder.
     fn keep_waves(&self, session: &Session<'_>, verdict: &Verdict) -> Result<(), Failure> {
         let Some(path) = &self.args.out.waves else { return Ok(()) };
-        let mut card = session.card.clone();
-        card.rtl.waves = Some(path.clone());
-        card.rtl.coverage = None;
-        let cycle = verdict.findings.iter().find_map(|finding| finding.cycle);
-        card.rtl.wave_window = cycle.map(|cycle| (cycle.saturating_sub(WAVES_BEFORE) * CYCLE_PS, (cycle + WAVES_AFTER) * CYCLE_PS));
-        let job = Job { card, setup: session.setup.clone(), wire: session.wire, host: session.host };
         let mut progress = Progress::new();
         let total = session.wire.len() as u64;
-        let again = execute(&job, &mut |done| progress.at("waves", done, total));
+        let copy = Path::new(crate::failure::FOLDER).join("waves.fst");
+        let kept = waves::keep(session, verdict, path, &copy, &mut |done| progress.at("waves", done, total));
         progress.finish();
-        again.map_err(load::no_card)?;
-        match cycle {
-            Some(cycle) => eprintln!("note: {} holds cycles {} to {}", path.display(), cycle.saturating_sub(WAVES_BEFORE), cycle + WAVES_AFTER),
-            None => eprintln!("note: {} holds the whole run, no cycle is known", path.display()),
-        }
+        let kept = match kept {
+            Ok(kept) => kept,
+            Err(WavesError::Card(error)) => return Err(load::no_card(error)),
+            Err(error) => return Err(anyhow!(error).into()),
+        };
+        let what = kept
+            .cycles
+            .map_or("the whole run, no cycle is known".into(), |(from, to)| format!("cycles {from} to {to}"));
+        eprintln!("note: {} holds {what}: gtkwave {}", path.display(), kept.save_file.display());
         Ok(())
     }
 
     fn write_captures(&self, done: &[Done]) -> Result<(), Failure> {
         let [one] = done else { return Ok(()) };
         let shape = &self.cards.setup.shape;
-        let sides = [(&self.args.out.out, Some(&one.verdict.got)), (&self.args.out.out_against, one.verdict.against.as_ref())];
+        let sides =
+            [(&self.args.out.out, Some(&one.verdict.got)), (&self.args.out.out_against, one.verdict.against.as_ref())];
         for (path, side) in sides {
             let (Some(path), Some(side)) = (path, side) else { continue };
             let file = create(path).with_context(|| path.display().to_string())?;
@@ -324,7 +337,8 @@ fn chosen(input: &Input, args: &ReplayArgs) -> Result<Vec<InFrame>, Failure> {
     if let Some(only) = args.only {
         frames.retain(|frame| frame.index == only);
         if frames.is_empty() && !input.frames.is_empty() {
-            let error = anyhow!("--only {only}: the input has {} packets, and this is none that can be sent", input.packets);
+            let error =
+                anyhow!("--only {only}: the input has {} packets, and this is none that can be sent", input.packets);
             return Err(Failure::from(error).hint("packets are counted from 0, on from one capture to the next"));
         }
     }
@@ -337,7 +351,8 @@ fn chosen(input: &Input, args: &ReplayArgs) -> Result<Vec<InFrame>, Failure> {
 fn read_expected(path: &Path) -> Result<(String, Expected), Failure> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path).with_context(|| name.clone())?;
-    let expected = Expected::parse(&text).with_context(|| name.clone()).map_err(|error| Failure::new(Exit::Difference, error))?;
+    let expected =
+        Expected::parse(&text).with_context(|| name.clone()).map_err(|error| Failure::new(Exit::Difference, error))?;
     Ok((name, expected))
 }
 

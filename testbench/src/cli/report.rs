@@ -30,6 +30,15 @@ pub(super) struct Replay {
     pub(super) runs: Vec<RunReport>,
 }
 
+/// `onic gen --json`.
+#[derive(Serialize)]
+pub(super) struct Gen {
+    pub(super) version: u32,
+    pub(super) command: &'static str,
+    pub(super) exit: u8,
+    pub(super) run: RunReport,
+}
+
 /// What went in.
 #[derive(Serialize)]
 pub(super) struct InputReport {
@@ -181,7 +190,10 @@ impl CardReport {
             end_ps: outcome.end.0,
             error: side.error.as_ref().map(ToString::to_string),
             queues: outcome.by_queue().into_iter().map(queue).collect(),
-            ports: by_port(outcome).into_iter().map(|(port, (packets, bytes))| PortReport { port, packets, bytes }).collect(),
+            ports: by_port(outcome)
+                .into_iter()
+                .map(|(port, (packets, bytes))| PortReport { port, packets, bytes })
+                .collect(),
             counters: SumReport::of(&outcome.by_counters),
             monitors: SumReport::of(&outcome.by_monitors),
         }
@@ -233,7 +245,8 @@ pub(super) fn input_lines(input: &Input) -> Vec<String> {
 
 /// Findings, the first ones whole, as printed to stderr.
 pub(super) fn finding_lines(findings: &[Finding]) -> Vec<String> {
-    let mut lines: Vec<String> = findings.iter().take(SHOWN).map(|finding| format!("error: {}", finding.text)).collect();
+    let mut lines: Vec<String> =
+        findings.iter().take(SHOWN).map(|finding| format!("error: {}", finding.text)).collect();
     if findings.len() > SHOWN {
         lines.push(format!("error: and {} more", findings.len() - SHOWN));
     }
@@ -249,7 +262,13 @@ pub(super) fn text(verdict: &Verdict) -> String {
         let _ = writeln!(out, "{:<8} monitors  {}", "", side.outcome.by_monitors);
     }
     if let (true, Some(against)) = (verdict.agreed(), &verdict.against) {
-        let _ = writeln!(out, "\n{} and {} agree on {} frames", verdict.got.outcome.card, against.outcome.card, verdict.compared / 2);
+        let _ = writeln!(
+            out,
+            "\n{} and {} agree on {} frames",
+            verdict.got.outcome.card,
+            against.outcome.card,
+            verdict.compared / 2
+        );
     }
     out
 }
@@ -268,7 +287,9 @@ fn rows(sides: &[&Side]) -> Rows {
         for ((FuncId(func), queue), (packets, bytes)) in side.outcome.by_queue() {
             put(0, format!("fn{func} queue {queue:>3}"), packets, bytes);
         }
-        by_port(&side.outcome).into_iter().for_each(|(port, (packets, bytes))| put(1, format!("port{port} out"), packets, bytes));
+        by_port(&side.outcome)
+            .into_iter()
+            .for_each(|(port, (packets, bytes))| put(1, format!("port{port} out"), packets, bytes));
         for (reason, packets) in &side.outcome.by_monitors.drops {
             put(2, format!("drop {reason}"), *packets, 0);
         }
@@ -289,7 +310,9 @@ impl Rows {
         }
         let cells = |name: &str, values: &[(u64, u64)]| {
             let mut row = vec![name.to_string()];
-            values.iter().for_each(|(packets, bytes)| row.extend([packets.to_string(), if *bytes == 0 { "-".into() } else { bytes.to_string() }]));
+            values.iter().for_each(|(packets, bytes)| {
+                row.extend([packets.to_string(), if *bytes == 0 { "-".into() } else { bytes.to_string() }])
+            });
             row
         };
         let mut lines: Vec<Vec<String>> = self.rows.iter().map(|((_, name), values)| cells(name, values)).collect();

@@ -33,7 +33,8 @@ impl Repro {
     }
 
     fn of(command: &Command, args: Vec<OsString>) -> Repro {
-        let mut repro = Repro { program: program(args.first()), words: Vec::new(), options: Vec::new(), inputs: Vec::new() };
+        let mut repro =
+            Repro { program: program(args.first()), words: Vec::new(), options: Vec::new(), inputs: Vec::new() };
         let mut command = command.clone();
         command.build();
         if let Ok(matches) = command.clone().try_get_matches_from(args) {
@@ -51,7 +52,9 @@ impl Repro {
             let values = matches.get_raw(id).into_iter().flatten().map(|value| value.to_string_lossy().into_owned());
             match arg.get_long() {
                 None => self.inputs.extend(values),
-                Some(long) if arg.get_action().takes_values() => values.for_each(|value| self.options.push((long.into(), Some(value)))),
+                Some(long) if arg.get_action().takes_values() => {
+                    values.for_each(|value| self.options.push((long.into(), Some(value))))
+                }
                 Some(long) => self.options.push((long.into(), None)),
             }
         }
@@ -91,7 +94,7 @@ impl Repro {
     }
 
     /// For another command.
-    pub(super) fn as_command(mut self, words: &[&str]) -> Repro {
+    pub(super) fn for_command(mut self, words: &[&str]) -> Repro {
         self.words = words.iter().map(ToString::to_string).collect();
         self
     }
@@ -140,8 +143,15 @@ mod tests {
     #[test]
     fn what_was_typed_comes_back() {
         let typed = ["onic", "replay", "a b.pcap@1", "--rss-table", "equal 3", "--seeds=1..9", "--json", "--shape=2x2"];
-        let repro = of(&typed).without(&["seeds", "jobs", "json"]).set("seed", "4").or_set("card", "model").or_set("shape", "1x1");
-        assert_eq!(repro.to_string(), "onic replay 'a b.pcap@1' --shape 2x2 --rss-table 'equal 3' --seed 4 --card model");
+        let repro = of(&typed)
+            .without(&["seeds", "jobs", "json"])
+            .set("seed", "4")
+            .or_set("card", "model")
+            .or_set("shape", "1x1");
+        assert_eq!(
+            repro.to_string(),
+            "onic replay 'a b.pcap@1' --shape 2x2 --rss-table 'equal 3' --seed 4 --card model"
+        );
     }
 
     #[test]

@@ -9,11 +9,14 @@ use super::args::SchemaArgs;
 use super::exit::{Exit, Failure};
 
 /// Commands with `--json`, and their schemas.
-const SCHEMAS: [(&str, &str); 4] = [
+const SCHEMAS: [(&str, &str); 7] = [
     ("replay", include_str!("schema/replay.json")),
+    ("gen", include_str!("schema/gen.json")),
     ("golden", include_str!("schema/golden.json")),
     ("diff", include_str!("schema/diff.json")),
     ("hash", include_str!("schema/hash.json")),
+    ("regs", include_str!("schema/regs.json")),
+    ("info", include_str!("schema/info.json")),
 ];
 
 pub(super) fn run(args: &SchemaArgs) -> Result<Exit, Failure> {

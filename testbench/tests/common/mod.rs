@@ -112,8 +112,10 @@ impl Folder {
 }
 
 fn run(mut command: Command, stdin: &[u8]) -> Ran {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("onic starts");
-    let (mut input, mut output, mut errors) = (child.stdin.take().unwrap(), child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("onic starts");
+    let (mut input, mut output, mut errors) =
+        (child.stdin.take().unwrap(), child.stdout.take().unwrap(), child.stderr.take().unwrap());
     std::thread::scope(|scope| {
         scope.spawn(move || input.write_all(stdin));
         let stdout = scope.spawn(move || {

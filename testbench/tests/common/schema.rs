@@ -26,13 +26,15 @@ fn at(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), Str
             }
             "properties" => properties(root, rules, value, path)?,
             "oneOf" => {
-                let results: Vec<_> = rule.as_array().into_iter().flatten().map(|one| at(root, one, value, path)).collect();
+                let results: Vec<_> =
+                    rule.as_array().into_iter().flatten().map(|one| at(root, one, value, path)).collect();
                 if results.iter().filter(|result| result.is_ok()).count() != 1 {
                     return Err(format!("{path}: not exactly one of {results:?}"));
                 }
             }
             "$ref" => {
-                let pointer = rule.as_str().and_then(|text| text.strip_prefix('#')).and_then(|pointer| root.pointer(pointer));
+                let pointer =
+                    rule.as_str().and_then(|text| text.strip_prefix('#')).and_then(|pointer| root.pointer(pointer));
                 at(root, pointer.ok_or_else(|| format!("{path}: no {rule}"))?, value, path)?;
             }
             other => return Err(format!("{path}: the validator does not know `{other}`")),
@@ -69,7 +71,9 @@ fn in_range(keyword: &str, rule: &Value, value: &Value, path: &str) -> Result<()
 
 /// The one pattern that is used: eight hexadecimal digits.
 fn is_hash(rule: &Value, value: &Value, path: &str) -> Result<(), String> {
-    let good = value.as_str().is_some_and(|text| text.len() == 8 && text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase()));
+    let good = value
+        .as_str()
+        .is_some_and(|text| text.len() == 8 && text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase()));
     if rule == "^[0-9a-f]{8}$" && good { Ok(()) } else { Err(format!("{path}: {value} is not {rule}")) }
 }
 
