@@ -41,17 +41,54 @@ pub enum ExecuteError {
 /// # Errors
 /// [`ExecuteError`] before the run has begun.
 pub fn execute(job: &Job<'_>, progress: &mut dyn FnMut(u64)) -> Result<(Outcome, Option<RunError>), ExecuteError> {
+    execute_with(job, &mut NoHooks, progress)
+}
+
+/// Someone who does more to a run than its setup says.
+pub trait Hooks {
+    /// The queues run, no frame has come.
+    ///
+    /// # Errors
+    /// [`RunError`] ends the run.
+    fn started(&mut self, _run: &mut Run) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// All is quiet, the queues still run.
+    ///
+    /// # Errors
+    /// [`RunError`], with which the run has ended then.
+    fn ended(&mut self, _run: &mut Run) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+struct NoHooks;
+
+impl Hooks for NoHooks {}
+
+/// As [`execute`], with a hand in it.
+///
+/// # Errors
+/// [`ExecuteError`] before the run has begun.
+pub fn execute_with(
+    job: &Job<'_>,
+    hooks: &mut dyn Hooks,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Outcome, Option<RunError>), ExecuteError> {
     let card = job.card.make(&job.setup.shape)?;
     let mut recorder = Recorder { outcome: Outcome { card: card.name().to_string(), ..Outcome::default() }, progress };
-    let error = run(card, job, &mut recorder).err();
+    let error = run(card, job, hooks, &mut recorder).err();
     Ok((recorder.outcome, error))
 }
 
-fn run(card: Box<dyn Card>, job: &Job<'_>, recorder: &mut Recorder<'_>) -> Result<(), RunError> {
+fn run(card: Box<dyn Card>, job: &Job<'_>, hooks: &mut dyn Hooks, recorder: &mut Recorder<'_>) -> Result<(), RunError> {
     let mut run = Run::start(card, &job.setup)?;
+    hooks.started(&mut run)?;
     let result = run.replay(&mut job.wire.iter(), &mut job.host.iter(), recorder);
     settle(&mut run, job, recorder, result.is_ok())?;
     result?;
+    hooks.ended(&mut run)?;
     let bench = run.bench().clone();
     run.finish()?;
     bench.drain_observations(|observation| recorder.observed(observation));
@@ -76,6 +113,7 @@ fn settle(run: &mut Run, job: &Job<'_>, recorder: &mut Recorder<'_>, whole: bool
             sum.lost(&reason, 1);
         }
     }
+    outcome.stalls = bench.card(|card| card.stalls());
     bench.card(|card| card.drops(&mut |reason, frames| sum.lost(&format!("qdma.{reason}"), frames)));
     // A run that was stopped leaves frames inside; only the card knows how many, and it may not answer any more.
     if !whole {

@@ -11,6 +11,8 @@ use models::observation::{Fate, Observation, Point};
 use models::time::Time;
 use regs::{FuncId, PortId};
 
+use crate::card::Stalls;
+
 /// A frame that the driver took out of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivered {
@@ -176,6 +178,8 @@ pub struct Outcome {
     pub end: Time,
     /// Queue errors that the driver met.
     pub queue_errors: Vec<String>,
+    /// How often a stall pattern struck between the beats of a two-beat frame.
+    pub stalls: Stalls,
 }
 
 impl Outcome {

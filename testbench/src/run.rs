@@ -241,8 +241,9 @@ impl Run {
         let mut transmit = Transmit::default();
         self.last_progress = self.bench.now();
         loop {
-            if !wire_done {
-                wire_done = !self.feed_wire(&mut feed, wire);
+            // The input may have ended while frames for one port still wait for their turn behind others.
+            if !wire_done || !feed.is_empty() {
+                wire_done |= !self.feed_wire(&mut feed, wire);
             }
             self.transmit(&mut transmit, host)?;
             if self.is_quiet(wire_done && feed.is_empty(), &transmit) {
@@ -282,7 +283,7 @@ impl Run {
         self.bench.function(FuncId(0)).mmio().read32(Bar::Shell, offset)
     }
 
-    /// Give the wire what it has room for. False once there is no more.
+    /// Give the wire what it has room for. False once the input has no more.
     fn feed_wire<'a>(&mut self, feed: &mut Feed<'a>, wire: &mut dyn Iterator<Item = &'a InFrame>) -> bool {
         let mut more = true;
         for port in 0..feed.waiting.len() {

@@ -371,9 +371,11 @@ impl ShellRtl {
         self.forget();
         self.simulation.set(self.powerup_rstn, false);
         self.run_clocks(self.reset_cycles)?;
+        self.simulation.set(self.powerup_rstn, true);
+        // A short reset is made longer by each module's own generator, and takes a while to reach every clock domain.
+        self.run_clocks(RESET_CYCLES.saturating_sub(self.reset_cycles))?;
         // Each clock domain has been in reset now; before that, assertions judge random contents.
         self.simulation.assertions(true);
-        self.simulation.set(self.powerup_rstn, true);
         self.run_clocks(RESET_DONE_CYCLES)?;
         self.watch.moved();
         Ok(())

@@ -39,6 +39,8 @@ pub struct RtlChoice {
     pub counter_preload: Option<u32>,
     /// Phases of the clocks, ps: axil, axis, cmac 0, cmac 1.
     pub phases_ps: [u64; 4],
+    /// Length of the power-up reset, cycles of axil_aclk; the usual one without.
+    pub reset_cycles: Option<u64>,
 }
 
 impl Choice {

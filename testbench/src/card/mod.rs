@@ -93,6 +93,19 @@ pub enum CardError {
     },
 }
 
+/// Frames of two beats that were held between the two beats, on each stream of a card that has beats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stalls {
+    /// At the ports, in: the source paused.
+    pub wire_in: u64,
+    /// From the shell to the QDMA: the sink was not ready.
+    pub c2h: u64,
+    /// From the QDMA to the shell: the source paused.
+    pub h2c: u64,
+    /// At the ports, out: the sink was not ready.
+    pub wire_out: u64,
+}
+
 /// One OpenNIC card.
 ///
 /// It owns its state but no host memory: that is lent to each call that may do DMA. MMIO writes only record; the work
@@ -150,6 +163,11 @@ pub trait Card: Send {
 
     /// Frames that the card's DMA engine lost, by reason, as it counts them itself and not by MMIO.
     fn drops(&self, each: &mut dyn FnMut(&'static str, u64));
+
+    /// How often a stall pattern struck where it matters most. None on a card without beats.
+    fn stalls(&self) -> Stalls {
+        Stalls::default()
+    }
 
     /// An empty buffer for the next frame in, from those the card has finished with.
     fn recycle(&mut self) -> Vec<u8> {
