@@ -55,6 +55,8 @@ pub struct Source {
     valid: bool,
     /// The side pins are as a full beat before the last one wants them.
     mid_beat: bool,
+    /// Of the frame under way, `tkeep` is to break the protocol.
+    holed: bool,
     two_beats: TwoBeatStalls,
 }
 
@@ -102,6 +104,7 @@ impl Source {
             presented: false,
             valid: false,
             mid_beat: false,
+            holed: false,
             two_beats: TwoBeatStalls::default(),
         })
     }
@@ -128,6 +131,12 @@ impl Source {
         self.offset = 0;
         self.err_frame = err;
         std::mem::replace(&mut self.frame, frame)
+    }
+
+    /// Break the protocol with the last beat of the frame under way: its `tkeep` is no run of ones. For a test of whoever
+    /// should notice.
+    pub fn break_tkeep(&mut self) {
+        self.holed = true;
     }
 
     /// Idle, and `tvalid` is low: there is nothing to drive.
@@ -209,10 +218,11 @@ impl Source {
         }
     }
 
-    fn put_side(&self, simulation: &mut Simulation, len_bytes: usize, last: bool) {
+    fn put_side(&mut self, simulation: &mut Simulation, len_bytes: usize, last: bool) {
         simulation.set(self.tlast, last);
         if let Some(tkeep) = self.tkeep {
-            simulation.set(tkeep, low_bits(len_bytes));
+            let holed = last && std::mem::take(&mut self.holed);
+            simulation.set(tkeep, if holed { low_bits(len_bytes.max(3)) & !2 } else { low_bits(len_bytes) });
         }
         if let Some(mty) = self.mty {
             let width = self.tdata.len_bytes();

@@ -12,6 +12,7 @@
 
 use std::fmt::Write as _;
 
+use models::observation::Fate;
 use models::time::Time;
 use regs::{FuncId, PortId};
 use traces::align::{Class, Difference};
@@ -68,7 +69,7 @@ impl Teller<'_> {
     pub(crate) fn tell(&self, difference: Difference) -> Finding {
         let original = difference.duplicate_of.and_then(|at| self.want.get(at)).and_then(|frame| frame.input);
         let position = difference.input.map(|at| at as usize).or(original);
-        let last_seen = if difference.got.is_none() { self.last_seen(&difference, position) } else { None };
+        let last_seen = if difference.got.is_none() { self.last_seen(position) } else { None };
         let edge = self.edge(&difference).or(last_seen.as_ref().map(|&(time, _)| time));
         let mut text = format!("{}: {}", self.subject(&difference, position), what(&difference, self.want, self.have));
         let name = &self.expected.card;
@@ -114,18 +115,18 @@ impl Teller<'_> {
         }
     }
 
-    /// Where the card's monitors saw a lost frame last. They count, they do not look into frames: a hash that is not the
-    /// frame's is another frame's.
-    fn last_seen(&self, difference: &Difference, position: Option<usize>) -> Option<(Time, String)> {
+    /// Where the card's monitors saw a lost frame last. They count frames, they do not look into them.
+    fn last_seen(&self, position: Option<usize>) -> Option<(Time, String)> {
         let at = position?;
         let port = self.input.get(at)?.port;
         let index = self.input[..at].iter().filter(|frame| frame.port == port).count();
         let paths = self.got.paths(|port| function_of(port, self.functions));
+        // One that was accepted and never hashed has made its successors' hashes another frame's.
+        let in_step = paths.iter().all(|path| path.rss.is_some() || path.fate != Fate::Accepted);
         let path = paths.into_iter().find(|path| path.port == port && path.index == index)?;
         let Path { port: PortId(port), time, fate, rss, hashed, .. } = path;
-        let hash = self.frame(difference.expected, self.want).and_then(|frame| frame.hash);
         match (rss, hashed) {
-            (Some((FuncId(func), seen, entry)), Some(hashed)) if Some(seen) == hash => {
+            (Some((FuncId(func), seen, entry)), Some(hashed)) if in_step => {
                 Some((hashed, format!("in function {func} with hash {seen:08x}, table entry {entry}")))
             }
             _ => Some((time, format!("at the end of port {port}'s receive side, {}", fate.name()))),
@@ -140,11 +141,15 @@ impl Teller<'_> {
         };
         let mut named: Vec<String> =
             difference.others.iter().filter_map(input).filter_map(|at| self.input.get(at)).map(|frame| frame.index.to_string()).take(NAMED).collect();
-        if difference.others.len() > named.len() {
+        if difference.others.len() > NAMED && !named.is_empty() {
             named.push("…".into());
         }
         let more = difference.count - 1;
-        format!("{more} more {} alike: packets {}", if more == 1 { "frame" } else { "frames" }, named.join(", "))
+        let frames = if more == 1 { "frame" } else { "frames" };
+        match named.as_slice() {
+            [] => format!("{more} more {frames} alike"),
+            named => format!("{more} more {frames} alike: packets {}", named.join(", ")),
+        }
     }
 }
 

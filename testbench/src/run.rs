@@ -370,6 +370,7 @@ impl Run {
             self.schedule(func, now);
         }
         self.collect(sink);
+        let now = self.bench.now();
         while let Some(at) = self.polls.iter().position(|poll| poll.due <= now)
             && let Some(poll) = self.polls.remove(at)
         {
@@ -386,7 +387,7 @@ impl Run {
             if !self.polls.iter().any(|poll| (poll.func, poll.vector) == (func, vector)) {
                 self.polls.push_back(Poll { due, func, vector });
             }
-        }
+        });
     }
 
     /// One NAPI poll of each queue on a vector.

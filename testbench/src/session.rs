@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use traces::align::Class;
+
 use crate::card::{CardError, Choice};
 use crate::execute::{ExecuteError, Job, execute};
 use crate::outcome::Outcome;
@@ -72,7 +74,14 @@ pub fn run(session: &Session<'_>, progress: Progress<'_>) -> Result<Verdict, Exe
     if let Some(against) = &against {
         compared = against.outcome.delivered.len() + against.outcome.sent.len() + got.outcome.delivered.len() + got.outcome.sent.len();
         let functions = session.setup.shape.functions;
-        findings.extend(scoreboard::compare(&got.outcome, &against.outcome, session.wire, functions, session.setup.pace));
+        let mut differences = scoreboard::compare(&got.outcome, &against.outcome, session.wire, functions, session.setup.pace);
+        // What a card that stopped had not brought out yet is no cause of its own.
+        differences.retain(|finding| match finding.difference.as_ref().map(|difference| difference.class) {
+            Some(Class::Lost) => got.error.is_none(),
+            Some(Class::Extra) => against.error.is_none(),
+            _ => true,
+        });
+        findings.extend(differences);
     }
     if got.error.is_none() {
         let mut own = scoreboard::self_check(&got.outcome);
@@ -94,12 +103,14 @@ fn side(session: &Session<'_>, card: &Choice, progress: Progress<'_>) -> Result<
 }
 
 fn stopped(side: &Side, error: &RunError) -> Finding {
-    let mut text = format!("{}: {error}", side.outcome.card);
+    let outcome = &side.outcome;
+    let mut text = format!("{}: {error}", outcome.card);
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
         text += &format!("\n  caused by: {error}");
         cause = error.source();
     }
+    text += &format!("\n  until then {} frames had come to the host, {} to the wire", outcome.delivered.len(), outcome.sent.len());
     let finding = Finding::new("stopped", text);
     match error {
         RunError::Card(CardError::Hang { at, .. } | CardError::Rtl { at, .. }) => finding.at(*at),

@@ -147,7 +147,7 @@ fn frames_reach_the_qdma_whole_and_in_order_whatever_stalls() {
             let expected = C2hCompletion { qid: frame.qid, len_bytes: frame.data.len() as u16, pkt_id: n as u16 + 1 };
             assert_eq!(*completion, expected, "{stalls}");
         }
-        let mut ends = 0;
+        let (mut ends, mut beats, mut last_beats) = (0, 0, 0);
         let mut queues = rig.qdma.frames.iter().map(|frame| frame.qid).collect::<VecDeque<_>>();
         for point in rig.points() {
             match point {
@@ -156,10 +156,15 @@ fn frames_reach_the_qdma_whole_and_in_order_whatever_stalls() {
                     assert_eq!(entry, (hash & 7) as u16);
                     assert_eq!(queues.pop_front(), Some(Qid(entry)));
                 }
+                Point::C2h { beats: run, last, .. } => {
+                    beats += usize::from(run);
+                    last_beats += usize::from(last);
+                }
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!((ends, queues.len()), (sent.len(), 0), "{stalls}");
+        assert_eq!((ends, last_beats, queues.len()), (sent.len(), sent.len(), 0), "{stalls}");
+        assert_eq!(beats, sent.iter().map(|data| data.len().div_ceil(64)).sum::<usize>(), "{stalls}");
     }
 }
 
@@ -170,13 +175,17 @@ fn frames_reach_the_wire_whole_and_in_order_whatever_stalls() {
         let mut rig = Rig::linked(config);
         let sent = every_size();
         for (n, data) in sent.iter().enumerate() {
-            let frame = H2cFrame { data: data.clone(), qid: Qid(n as u16 % 8), metadata: data.len() as u32, err: false };
+            let frame =
+                H2cFrame { data: data.clone(), qid: Qid(n as u16 % 8), metadata: data.len() as u32, err: false };
             rig.qdma.h2c.push_back(frame);
         }
         rig.drain();
         let got: Vec<WireFrame> = std::iter::from_fn(|| rig.shell.wire_out(P0)).collect();
         assert!(got.iter().map(|frame| &frame.data).eq(&sent), "{stalls}");
-        assert!(got.windows(2).all(|pair| pair[0].time < pair[1].time) && got.iter().all(|frame| !frame.err), "{stalls}");
+        assert!(
+            got.windows(2).all(|pair| pair[0].time < pair[1].time) && got.iter().all(|frame| !frame.err),
+            "{stalls}"
+        );
     }
 }
 
@@ -221,8 +230,11 @@ fn an_ungated_wire_overflows_and_says_so() {
     }
     rig.qdma.closed = false;
     rig.drain();
-    let ends: Vec<Fate> =
-        rig.points().into_iter().filter_map(|point| if let Point::RxEnd { fate, .. } = point { Some(fate) } else { None }).collect();
+    let ends: Vec<Fate> = rig
+        .points()
+        .into_iter()
+        .filter_map(|point| if let Point::RxEnd { fate, .. } = point { Some(fate) } else { None })
+        .collect();
     assert_eq!(ends.len(), sent.len(), "each frame ends once");
     let lost = ends.iter().filter(|&&fate| fate == Fate::Overflow).count();
     assert!(lost > 0);
@@ -264,7 +276,11 @@ fn tapped(kind: TapKind) -> (Vec<Vec<u8>>, Notebook) {
     rig.send(P0, &sent);
     rig.drain();
     let numbers: Vec<u16> = rig.qdma.completions.iter().map(|completion| completion.pkt_id).collect();
-    assert_eq!(numbers, (1..=rig.qdma.frames.len() as u16).collect::<Vec<_>>(), "completions number the frames that arrived");
+    assert_eq!(
+        numbers,
+        (1..=rig.qdma.frames.len() as u16).collect::<Vec<_>>(),
+        "completions number the frames that arrived"
+    );
     for (frame, completion) in rig.qdma.frames.iter().zip(&rig.qdma.completions) {
         assert_eq!((frame.qid, frame.data.len()), (completion.qid, usize::from(completion.len_bytes)));
     }
@@ -295,6 +311,8 @@ fn taps_are_read_from_text() {
         ("dup:7", TapKind::Duplicate),
         ("misroute:7:3", TapKind::Misroute(Qid(3))),
         ("misroute:7", TapKind::MisrouteBeside),
+        ("keep:7", TapKind::HoleInKeep),
+        ("hold:7", TapKind::Hold),
     ] {
         assert_eq!(text.parse(), Ok(FrameTap { frame: 7, kind }));
     }
@@ -353,9 +371,7 @@ fn two_functions_and_two_ports_keep_apart() {
     rig.send(P0, &sent);
     rig.send(PortId(1), &other);
     rig.drain();
-    let of = |func: u16| {
-        rig.qdma.frames.iter().filter(move |frame| frame.qid.0 / 8 == func).map(|frame| &frame.data)
-    };
+    let of = |func: u16| rig.qdma.frames.iter().filter(move |frame| frame.qid.0 / 8 == func).map(|frame| &frame.data);
     assert!(of(0).eq(&sent));
     assert!(of(1).eq(&other));
     for (qid, data) in [(9, &other[0]), (0, &sent[3]), (15, &other[5])] {

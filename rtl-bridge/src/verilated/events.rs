@@ -129,6 +129,9 @@ fn parse_line(line: &str) -> Option<Line<'_>> {
     let rest = rest.strip_prefix("Assertion failed in ").unwrap_or(rest);
     let (path, message) = rest.split_once(": ").unwrap_or((rest.trim_end_matches(':'), ""));
     let path = path.strip_prefix("TOP.").unwrap_or(path);
+    // RTL that is used to other simulators says `%m` itself.
+    let message = message.strip_prefix("TOP.").unwrap_or(message);
+    let message = message.strip_prefix(path).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message);
     Some(Line { kind, location, path, message })
 }
 
@@ -143,6 +146,8 @@ mod tests {
         assert_eq!((line.path, line.message), ("shell.fifo.Full_A", "wrote: 3"));
         let line = parse_line("[0] %Fatal: a.sv:1: Assertion failed in TOP.a").expect("parses");
         assert_eq!((line.kind, line.path, line.message), (StopKind::RtlFatal, "TOP.a".trim_start_matches("TOP."), ""));
+        let line = parse_line("[0] %Error: a.sv:1: Assertion failed in TOP.a.B_A: TOP.a.B_A: no").expect("parses");
+        assert_eq!((line.path, line.message), ("a.B_A", "no"));
         assert!(parse_line("hello").is_none());
         assert!(parse_line("[0] %Warning: a.sv:1: TOP.a: x").is_none());
     }

@@ -97,11 +97,11 @@ impl Default for RtlConfig {
     }
 }
 
-/// One fault in the C2H stream: a bit flipped on the RTL's own pins, so that waves show it; the others between the pins
-/// and the QDMA.
+/// One fault in the C2H stream: a bit flipped on the RTL's own pins, so that waves show it; others between the pins and the
+/// QDMA; and two that nobody should survive: a broken protocol, a stream that stands still.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameTap {
-    /// Which frame of the C2H stream, counted from 0.
+    /// Which frame of the C2H stream, or of port 0's for [`TapKind::HoleInKeep`], counted from 0.
     pub frame: u64,
     /// What happens to it.
     pub kind: TapKind,
@@ -109,7 +109,8 @@ pub struct FrameTap {
 
 /// A tap that could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no tap: flip:FRAME[:BYTE[:BIT]], drop:FRAME, dup:FRAME, misroute:FRAME[:QID] (all count from 0)")]
+#[error("`{0}` is no tap: flip:FRAME[:BYTE[:BIT]], drop:FRAME, dup:FRAME, misroute:FRAME[:QID], keep:FRAME, \
+         hold:FRAME (all count from 0)")]
 pub struct ParseTapError(String);
 
 impl FromStr for FrameTap {
@@ -129,6 +130,8 @@ impl FromStr for FrameTap {
             ["drop", _] => TapKind::Drop,
             ["dup" | "duplicate", _] => TapKind::Duplicate,
             ["misroute", _] => TapKind::MisrouteBeside,
+            ["keep", _] => TapKind::HoleInKeep,
+            ["hold", _] => TapKind::Hold,
             ["misroute", _, qid] => TapKind::Misroute(Qid(short(qid)?)),
             _ => return Err(refused()),
         };
@@ -149,6 +152,10 @@ pub enum TapKind {
     Misroute(Qid),
     /// The same, in the queue beside its own: 1 for 0, 0 for 1, 3 for 2, …
     MisrouteBeside,
+    /// At the wire its last beat's `tkeep` has a hole: the RTL's assertions must see it.
+    HoleInKeep,
+    /// From this frame on nothing is taken out of the RTL any more: a hang.
+    Hold,
 }
 
 /// A shell that could not be started.
@@ -238,6 +245,8 @@ struct Port {
     under_way_beats: u32,
     /// Beats whose frame has ended but that `rx_room_beats` may not show yet, by age.
     settling: [u32; ROOM_LAG_CYCLES],
+    /// After so many frames comes the one whose `tkeep` is to be broken.
+    hole_in: Option<u64>,
 }
 
 struct EndMonitor {
@@ -281,6 +290,8 @@ struct Gate {
     granted: bool,
     /// It will throw the frame away.
     discards: bool,
+    /// The tap takes nothing any more.
+    shut: bool,
     /// It holds the frame.
     held_by_qdma: bool,
     /// A copy made by the tap goes first.
@@ -469,7 +480,7 @@ impl ShellRtl {
         } else if self.master.waited_cycles() > self.watch.hang_cycles / 2 {
             // Traffic elsewhere does not excuse it.
             self.master.reset(&mut self.simulation);
-            let what = "a register access was not answered".to_string();
+            let what = "onic_shell.s_axil_sim: a register access was not answered".to_string();
             return Err(CardError::Hang { cycles: self.watch.hang_cycles, at: self.now, what });
         }
         Ok(())
@@ -601,6 +612,9 @@ impl ShellRtl {
         }
         if port.rx.is_idle() && port.may_start(&self.simulation, self.now, self.gated) {
             let old = port.start_frame();
+            if port.hole_in.as_mut().is_some_and(|frames| std::mem::replace(frames, frames.wrapping_sub(1)) == 0) {
+                port.rx.break_tkeep();
+            }
             if old.capacity() > 0 {
                 self.spare.push(old);
             }
@@ -754,17 +768,19 @@ impl ShellRtl {
     #[cold]
     fn check_hang(&mut self) -> Result<(), CardError> {
         let what = if self.h2c.source.is_presented() {
-            Some("an H2C beat was not taken")
+            Some("onic_shell.s_axis_qdma_h2c_sim: the RTL does not take a beat that is offered".to_string())
         } else if self.c2h.gate.held_by_qdma {
             None
-        } else if self.ports.iter().any(|port| port.queue.front().is_some_and(|frame| frame.time <= self.now)) {
-            Some("the receive buffer did not empty")
+        } else if self.c2h.sink.offers(&self.simulation) {
+            Some("onic_shell.m_axis_qdma_c2h_sim: nobody takes a beat that is offered".to_string())
         } else {
-            None
+            let waits = |port: &&Port| port.queue.front().is_some_and(|frame| frame.time <= self.now);
+            let port = self.ports.iter().find(waits);
+            port.map(|port| format!("onic_shell.s_axis_cmac_rx_sim, port {}: a frame waits, the receive buffer does not empty", port.id.0))
         };
         let cycles = self.watch.stuck_cycles;
         self.watch.stuck_cycles = 0;
-        what.map_or(Ok(()), |what| Err(CardError::Hang { cycles, at: self.now, what: what.to_string() }))
+        what.map_or(Ok(()), |what| Err(CardError::Hang { cycles, at: self.now, what }))
     }
 }
 
@@ -795,6 +811,7 @@ impl Port {
             under_way: VecDeque::new(),
             under_way_beats: 0,
             settling: [0; ROOM_LAG_CYCLES],
+            hole_in: config.tap.filter(|tap| tap.kind == TapKind::HoleInKeep && id.0 == 0).map(|tap| tap.frame),
         })
     }
 
@@ -912,6 +929,9 @@ impl Gate {
     /// Before a frame's first beat the QDMA is asked, until it agrees. Then it has agreed to all of the frame.
     #[inline]
     fn ask<Q: QdmaStream + ?Sized>(&mut self, simulation: &Simulation, now: Time, qdma: &mut Q) -> bool {
+        if self.shut {
+            return false;
+        }
         if !self.granted {
             self.at_hand = (Qid(simulation.get(self.qid)), simulation.get(self.len));
             let (qid, len_bytes) = self.at_hand;
@@ -934,6 +954,7 @@ impl C2h {
                 len: simulation.output(&format!("{PREFIX}ctrl_len"))?,
                 granted: false,
                 discards: false,
+                shut: tap.is_some_and(|tap| tap.kind == TapKind::Hold && tap.frame == 0),
                 held_by_qdma: false,
                 blocked: false,
                 at_hand: (Qid(0), 0),
@@ -994,9 +1015,10 @@ impl C2h {
         }
         let tapped = self.tap.filter(|tap| tap.frame == self.frames).map(|tap| tap.kind);
         self.frames += 1;
+        self.gate.shut = self.tap.is_some_and(|tap| tap.kind == TapKind::Hold && tap.frame <= self.frames);
         let mut action = CplAction::Pass;
         match tapped {
-            None | Some(TapKind::FlipBit(_)) => {}
+            None | Some(TapKind::FlipBit(_) | TapKind::HoleInKeep | TapKind::Hold) => {}
             Some(TapKind::Drop) => {
                 due.push_back(CplAction::Drop);
                 qdma.give_back(data);

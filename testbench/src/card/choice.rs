@@ -37,6 +37,8 @@ pub struct RtlChoice {
     pub coverage: Option<std::path::PathBuf>,
     /// Value from which every 64-bit counter starts.
     pub counter_preload: Option<u32>,
+    /// Cycles of axis_aclk without progress that are a hang; as many as usual without.
+    pub hang_cycles: Option<u64>,
     /// Phases of the clocks, ps: axil, axis, cmac 0, cmac 1.
     pub phases_ps: [u64; 4],
     /// Length of the power-up reset, cycles of axil_aclk; the usual one without.

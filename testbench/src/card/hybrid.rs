@@ -72,6 +72,7 @@ fn config(choice: &Choice, shape: &Shape) -> Result<RtlConfig, ExecuteError> {
         phases_ps: rtl.phases_ps,
         reset_cycles: rtl.reset_cycles.unwrap_or(defaults.reset_cycles),
         plusargs,
+        hang_cycles: rtl.hang_cycles.unwrap_or(RtlConfig::default().hang_cycles),
         waves: rtl.waves.clone().map(|path| Window { path, from_ps, until_ps }),
         ..defaults
     })

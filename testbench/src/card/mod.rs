@@ -14,6 +14,8 @@ pub use choice::{Choice, RtlChoice, qdma_config};
 pub use models::observation::{Fate, Observation, Point};
 use regs::{Bar, FuncId, PortId};
 
+use crate::outcome::cycle_before;
+
 /// How many functions and ports, and their limits. `PFxPORTS[,queues=N,max-pkt=N,mtu=N,ring=N]` on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
@@ -74,7 +76,7 @@ pub enum CardError {
         response: &'static str,
     },
     /// A register access or a frame made no progress within the hang limit.
-    #[error("no progress for {cycles} cycles of axis_aclk, at {at}: {what}")]
+    #[error("no progress for {cycles} cycles, in cycle {} ({at}): {what}", cycle_before(*at))]
     Hang {
         /// The limit, `--hang-cycles`.
         cycles: u64,
@@ -84,7 +86,7 @@ pub enum CardError {
         what: String,
     },
     /// An assertion, `$fatal` or `$stop` in RTL.
-    #[error("RTL stopped at {at}: {message}")]
+    #[error("RTL stopped in cycle {} ({at}): {message}", cycle_before(*at))]
     Rtl {
         /// When.
         at: Time,
@@ -123,7 +125,8 @@ pub trait Card: Send {
     /// The present.
     fn now(&self) -> Time;
 
-    /// Run until `until`, or until the first interrupt or wire frame, whichever comes first; [`Card::now`] is its time then.
+    /// Run until `until`, or until the first interrupt or wire frame, whichever comes first. Their own times come with
+    /// [`Card::take_interrupt`] and [`Card::wire_out`]; [`Card::now`] may be a little later, on a card that works in slices.
     ///
     /// # Errors
     /// [`CardError::Rtl`], [`CardError::Hang`].

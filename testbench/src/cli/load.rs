@@ -52,6 +52,7 @@ fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
         stalls: args.stalls.clone(),
         tap: args.tap.clone().filter(|_| under_test),
         fault: args.rtl_fault.filter(|_| under_test),
+        hang_cycles: Some(args.hang_cycles),
         ..RtlChoice::default()
     };
     Choice { name: name.into(), profile, rtl }

@@ -237,14 +237,19 @@ impl Ignore {
 #[must_use]
 pub fn compare(expected: &[Item<'_>], got: &[Item<'_>], ignore: &Ignore) -> Vec<Difference> {
     let mut comparison = Comparison::new(expected, got, ignore);
-    comparison.align_lanes();
+    // A frame that is whole somewhere is found before any other is taken for what became of it.
+    let gaps = comparison.align_lanes();
     comparison.pair_elsewhere();
+    gaps.iter().for_each(|gap| comparison.pair_gap(gap));
     comparison.leave_rest();
     comparison.into_groups()
 }
 
 /// One frame's key: equal keys are equal frames.
 type Key = (Digest, usize);
+
+/// Expected frames and frames got between two that agree in a lane.
+type Gap = (Vec<usize>, Vec<usize>);
 
 struct Comparison<'a> {
     expected: &'a [Item<'a>],
@@ -289,18 +294,25 @@ impl<'a> Comparison<'a> {
         lanes
     }
 
-    fn align_lanes(&mut self) {
+    /// What of each lane does not agree; all of it is lost and extra for now.
+    fn align_lanes(&mut self) -> Vec<Gap> {
         let (mut expected, got) = (self.lanes(self.expected), self.lanes(self.got));
         for lane in got.keys() {
             expected.entry(*lane).or_default();
         }
         let nothing = Vec::new();
+        let mut gaps = Vec::new();
         for (lane, of_expected) in &expected {
-            self.align_lane(of_expected, got.get(lane).unwrap_or(&nothing));
+            gaps.extend(self.align_lane(of_expected, got.get(lane).unwrap_or(&nothing)));
         }
+        for (expected, got) in &gaps {
+            self.lost.extend(expected);
+            self.extra.extend(got);
+        }
+        gaps
     }
 
-    fn align_lane(&mut self, expected: &[usize], got: &[usize]) {
+    fn align_lane(&mut self, expected: &[usize], got: &[usize]) -> Vec<Gap> {
         let keys_expected: Vec<Key> = expected.iter().map(|&at| key(&self.masked_expected[at])).collect();
         let keys_got: Vec<Key> = got.iter().map(|&at| key(&self.masked_got[at])).collect();
         let mut gaps = Vec::new();
@@ -314,13 +326,11 @@ impl<'a> Comparison<'a> {
             }
         }
         self.pair_reordered(&mut gaps);
-        for (a, b) in gaps {
-            self.pair_gap(a, b);
-        }
+        gaps
     }
 
     /// The same bytes in two gaps of one lane: the frame is there, at another place.
-    fn pair_reordered(&mut self, gaps: &mut [(Vec<usize>, Vec<usize>)]) {
+    fn pair_reordered(&mut self, gaps: &mut [Gap]) {
         let mut places: HashMap<Key, VecDeque<usize>> = HashMap::new();
         for &j in gaps.iter().flat_map(|(_, got)| got) {
             places.entry(key(&self.masked_got[j])).or_default().push_back(j);
@@ -343,17 +353,15 @@ impl<'a> Comparison<'a> {
     }
 
     /// Frames between two that agree: which of those expected became which of those got?
-    fn pair_gap(&mut self, expected: Vec<usize>, got: Vec<usize>) {
+    fn pair_gap(&mut self, (expected, got): &Gap) {
+        let expected: Vec<usize> = expected.iter().copied().filter(|i| self.lost.contains(i)).collect();
+        let got: Vec<usize> = got.iter().copied().filter(|j| self.extra.contains(j)).collect();
         let pairs = pair(expected.len(), got.len(), |a, b| self.likeness(expected[a], got[b]));
-        let mut left_expected: BTreeSet<usize> = expected.iter().copied().collect();
-        let mut left_got: BTreeSet<usize> = got.iter().copied().collect();
         for (a, b) in pairs {
-            left_expected.remove(&expected[a]);
-            left_got.remove(&got[b]);
+            self.lost.remove(&expected[a]);
+            self.extra.remove(&got[b]);
             self.changed(expected[a], got[b]);
         }
-        self.lost.extend(left_expected);
-        self.extra.extend(left_got);
     }
 
     /// 0 for certainly other frames, up to 1000 for certainly the same.
@@ -430,9 +438,13 @@ impl<'a> Comparison<'a> {
             }
         }
         for i in self.lost.clone() {
-            let of_input = self.expected[i].input.and_then(|input| by_input.get(&input).copied());
-            let of_bytes = || by_key.get_mut(&key(&self.masked_expected[i])).and_then(|places| places.pop_front());
-            let Some(j) = of_input.or_else(of_bytes).filter(|j| self.extra.contains(j)) else { continue };
+            let is_elsewhere = |j: &usize| self.extra.contains(j) && self.lane(&self.got[*j]) != self.lane(&self.expected[i]);
+            let of_input = self.expected[i].input.and_then(|input| by_input.get(&input).copied()).filter(is_elsewhere);
+            let of_bytes = || {
+                let places = by_key.get_mut(&key(&self.masked_expected[i]))?;
+                places.iter().position(is_elsewhere).and_then(|at| places.remove(at))
+            };
+            let Some(j) = of_input.or_else(of_bytes) else { continue };
             self.lost.remove(&i);
             self.extra.remove(&j);
             self.misrouted(i, j);

@@ -45,6 +45,7 @@ struct Recipe {
     shape: &'static str,
     rss_table: Option<&'static str>,
     runts: Option<&'static str>,
+    stalls: Option<&'static str>,
     ports: Vec<Traffic>,
 }
 
@@ -56,7 +57,7 @@ impl Recipe {
         frames: impl FnOnce(&mut Rng) -> Frames,
     ) -> Self {
         let mut rng = Rng::named(SEED, name);
-        Self { name, about, shape, rss_table: None, runts: None, ports: vec![Traffic::Good(frames(&mut rng))] }
+        Self { name, about, shape, rss_table: None, runts: None, stalls: None, ports: vec![Traffic::Good(frames(&mut rng))] }
     }
 
     fn make(self) -> Made {
@@ -86,7 +87,7 @@ impl Recipe {
             rss_hash: None,
             pace: None,
             runts: self.runts.map(str::to_owned),
-            stalls: None,
+            stalls: self.stalls.map(str::to_owned),
             xdp: None,
             seed: 1,
             input: inputs,
@@ -169,6 +170,15 @@ pub fn all() -> Vec<Made> {
             mix::of_kinds(&[Kind::Udp4, Kind::Tcp4], 400, 300, rng)
         }),
     ];
+    recipes.push(Recipe {
+        stalls: Some("between-beats"),
+        ..Recipe::new(
+            "stalls",
+            "Frames of two and three beats, held between their beats on every stream: no queue depends on it.",
+            "1x1,queues=8",
+            |rng| mix::of_kinds(&[Kind::Udp4, Kind::Tcp4, Kind::Tcp6], 200, 192, rng),
+        )
+    });
     recipes.push(flagged_errors());
     recipes.push(two_ports());
     recipes.sort_by_key(|recipe| recipe.name);
@@ -196,7 +206,7 @@ fn flagged_errors() -> Recipe {
         .map(|(at, frame)| (frame, if at % 5 == 3 || rng.one_in(9) { errors::CRC } else { 0 }))
         .collect();
     let about = "Frames with a wrong FCS are dropped and counted, wherever they stand among good ones.";
-    Recipe { name, about, shape: "1x1,queues=8", rss_table: None, runts: None, ports: vec![Traffic::Flagged(frames)] }
+    Recipe { name, about, shape: "1x1,queues=8", rss_table: None, runts: None, stalls: None, ports: vec![Traffic::Flagged(frames)] }
 }
 
 fn two_ports() -> Recipe {
@@ -207,7 +217,7 @@ fn two_ports() -> Recipe {
         Traffic::Good(mix::everything(160, 800, &mut second)),
     ];
     let about = "Two ports and two functions at once: each port's frames reach its own function.";
-    Recipe { name, about, shape: "2x2,queues=4", rss_table: None, runts: None, ports }
+    Recipe { name, about, shape: "2x2,queues=4", rss_table: None, runts: None, stalls: None, ports }
 }
 
 /// Frames as a pcap file, [`GAP_NS`] apart.
