@@ -3,6 +3,7 @@
 //! One [`Bench`] is one simulated machine. Time passes only inside it: in [`Bench::advance`], in a register read, in
 //! [`driver_core::Clock::wait`]. It is deterministic as long as one thread uses it; several may, for worker mode.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -20,6 +21,8 @@ pub const fn vectors_of(func: FuncId) -> u16 {
 
 struct CardState {
     card: Box<dyn Card>,
+    /// Interrupts that nobody was told of yet, with their times.
+    raised: VecDeque<(FuncId, Time)>,
     error: Option<CardError>,
     /// What a stopped card's clock has gone on by, so that a driver's time-outs still end.
     stopped_ps: u64,
@@ -44,7 +47,7 @@ impl Bench {
     /// Put `card` into a machine. `hang_cycles` of axis_aclk (4 ns) are what a register access may take.
     pub fn new(card: Box<dyn Card>, functions: u8, check_memory: bool, hang_cycles: u64) -> Arc<Bench> {
         Arc::new(Bench {
-            card: Mutex::new(CardState { card, error: None, stopped_ps: 0 }),
+            card: Mutex::new(CardState { card, raised: VecDeque::new(), error: None, stopped_ps: 0 }),
             memory: SharedMemory::new(check_memory),
             vectors: (0..functions).map(|_| VectorBits::default()).collect(),
             hang_ns: hang_cycles.saturating_mul(4),
@@ -127,6 +130,16 @@ impl Bench {
         self.lock().card.gate_wire(gated);
     }
 
+    /// Functions that raised interrupts since the last call, with the times, oldest first. Which vectors are pending,
+    /// [`Interrupts::take`] says.
+    pub fn drain_raised(&self, mut each: impl FnMut(FuncId, Time)) {
+        loop {
+            // The lock is let go in between: who is told may well ask for a register.
+            let Some((func, time)) = self.lock().raised.pop_front() else { return };
+            each(func, time);
+        }
+    }
+
     /// What the card's monitors saw, oldest first.
     pub fn drain_observations(&self, mut each: impl FnMut(Observation)) {
         let mut state = self.lock();
@@ -161,8 +174,9 @@ impl Bench {
             return Err(error.clone());
         }
         let result = call(&mut *state.card, &self.memory);
-        while let Some((func, vector, _)) = state.card.take_interrupt() {
+        while let Some((func, vector, time)) = state.card.take_interrupt() {
             self.raise(func, vector);
+            state.raised.push_back((func, time));
         }
         if let Err(error @ (CardError::Rtl { .. } | CardError::Hang { .. })) = &result {
             state.error = Some(error.clone());

@@ -77,13 +77,15 @@ pub fn execute_with(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Outcome, Option<RunError>), ExecuteError> {
     let card = job.card.make(&job.setup.shape)?;
-    let mut recorder = Recorder { outcome: Outcome { card: card.name().to_string(), ..Outcome::default() }, progress };
+    let outcome = Outcome { card: card.name().to_string(), ..Outcome::default() };
+    let mut recorder = Recorder { outcome, crossings: Crossings::default(), progress };
     let error = run(card, job, hooks, &mut recorder).err();
     Ok((recorder.outcome, error))
 }
 
 fn run(card: Box<dyn Card>, job: &Job<'_>, hooks: &mut dyn Hooks, recorder: &mut Recorder<'_>) -> Result<(), RunError> {
     let mut run = Run::start(card, &job.setup)?;
+    recorder.crossings.bases = run.drivers().iter().map(|driver| driver.config().base()).collect();
     hooks.started(&mut run)?;
     let result = run.replay(&mut job.wire.iter(), &mut job.host.iter(), recorder);
     settle(&mut run, job, recorder, result.is_ok())?;
@@ -140,6 +142,7 @@ fn lost(observation: &Observation) -> Option<String> {
 
 struct Recorder<'a> {
     outcome: Outcome,
+    crossings: Crossings,
     progress: &'a mut dyn FnMut(u64),
 }
 
@@ -168,7 +171,6 @@ impl Sink for Recorder<'_> {
         (self.progress)(done);
     }
 }
-    crossings: Crossings,
 
 /// Frames between the shell and the driver: the n-th that crossed to a queue is the n-th that the driver takes out of it.
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! `onic`: the only place that joins a card, a driver and a trace.
 
 pub mod bench;
+pub mod benchmark;
 pub mod card;
 pub mod cli;
 pub mod counters;
@@ -16,6 +17,7 @@ pub mod input;
 pub mod junit;
 pub mod outcome;
 pub mod output;
+pub mod properties;
 pub mod reduce;
 #[cfg(feature = "rtl")]
 pub mod rtl_hash;

@@ -24,8 +24,6 @@ pub struct Delivered {
     pub data: Vec<u8>,
     /// When the driver took it.
     pub time: Time,
-}
-
     /// When its beats left the shell, where the shell is RTL.
     pub crossing: Option<Crossing>,
 }
@@ -72,6 +70,8 @@ impl Crossing {
         }
         self.last()
     }
+}
+
 /// A frame that left a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sent {
@@ -98,10 +98,10 @@ pub struct Path {
     pub fate: Fate,
     /// Function, hash and table entry, once it has reached the function.
     pub rss: Option<(FuncId, u32, u16)>,
-}
-
     /// When the function had hashed it.
     pub hashed: Option<Time>,
+}
+
 /// One reason for which frames were lost, or a place where they still are.
 pub type Counts = BTreeMap<String, u64>;
 
@@ -137,8 +137,6 @@ impl Sum {
     }
 }
 
-impl fmt::Display for Sum {
-    /// `in 10 + made 0 = out 9 + 0 + drops 1 (port0.error 1) + inside 0`
 impl Sum {
     /// What a clean end must not leave: frames that are missing, or that the card says are inside it still.
     pub fn astray(&self) -> i128 {
@@ -146,6 +144,8 @@ impl Sum {
     }
 }
 
+impl fmt::Display for Sum {
+    /// `in 10 + made 0 = out 9 + 0 + drops 1 (port0.error 1) + inside 0`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in {} + made {} = host {} + wire {}", self.wire_in, self.host_in, self.host_out, self.wire_out)?;
         write!(f, " + drops {}", self.drops.values().sum::<u64>())?;
@@ -204,11 +204,11 @@ impl Outcome {
                 && let Some(path) = waiting.get_mut(&func).and_then(|queue| queue.pop_front())
             {
                 paths[path].rss = Some((func, hash, entry));
+                paths[path].hashed = Some(observation.time);
                 paths[path].fate = fate;
             }
         }
         paths
-                paths[path].hashed = Some(observation.time);
     }
 
     /// For each delivered frame, the path that it took, by order in its queue.
@@ -264,10 +264,6 @@ mod tests {
     }
 
     #[test]
-    fn an_uncounted_loss_shows_in_the_sum() {
-        let mut sum = Sum { wire_in: 10, host_out: 7, ..Sum::default() };
-        sum.drops.insert("error".into(), 2);
-    #[test]
     fn each_byte_has_the_edge_of_its_beat() {
         let mut crossing = Crossing::default();
         crossing.push(Time(12_000), 2); // beats at 8 and 12 ns
@@ -276,6 +272,10 @@ mod tests {
         assert_eq!((crossing.beats(), crossing.last(), cycle_before(crossing.last())), (3, Time(24_000), 5));
     }
 
+    #[test]
+    fn an_uncounted_loss_shows_in_the_sum() {
+        let mut sum = Sum { wire_in: 10, host_out: 7, ..Sum::default() };
+        sum.drops.insert("error".into(), 2);
         assert_eq!(sum.missing(), 1);
         sum.inside = 1;
         assert_eq!(sum.missing(), 0);

@@ -14,7 +14,7 @@ use models::time::Time;
 use regs::{Bar, FuncId, PortId};
 
 use crate::bench::{Bench, FunctionPlatform};
-use crate::card::{Card, CardError, Shape, Stop, WireFrame};
+use crate::card::{Card, CardError, Shape, WireFrame};
 use crate::host_memory::FunctionDma;
 use crate::shape::Pace;
 
@@ -249,9 +249,14 @@ impl Run {
             if self.is_quiet(wire_done && feed.is_empty(), &transmit) {
                 break;
             }
-            let stop = self.bench.advance(self.next_deadline(&transmit))?;
-            self.react(stop, sink)?;
-            self.watch(sink)?;
+            self.bench.advance(self.next_deadline(&transmit))?;
+            self.react(sink)?;
+            // Quiet at last is no hang, whatever frames have vanished inside.
+            if let Err(hang) = self.watch(sink)
+                && !self.is_quiet(wire_done && feed.is_empty(), &transmit)
+            {
+                return Err(hang);
+            }
         }
         self.collect(sink);
         self.tally.end = self.bench.now();
@@ -364,11 +369,8 @@ impl Run {
         self.polls.iter().map(|poll| poll.due).min().unwrap_or(Time::NEVER).min(hang).min(reap)
     }
 
-    fn react(&mut self, stop: Stop, sink: &mut dyn Sink) -> Result<(), RunError> {
-        let now = self.bench.now();
-        if let Stop::Interrupt { func, .. } = stop {
-            self.schedule(func, now);
-        }
+    fn react(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
+        self.schedule();
         self.collect(sink);
         let now = self.bench.now();
         while let Some(at) = self.polls.iter().position(|poll| poll.due <= now)
@@ -379,13 +381,16 @@ impl Run {
         Ok(())
     }
 
-    /// Take pending vectors and plan their polls.
-    fn schedule(&mut self, func: FuncId, now: Time) {
-        let platform = self.bench.function(func);
-        while let Some(vector) = platform.interrupts().take() {
-            let due = now + self.setup.host.interrupt_ns * 1_000;
-            if !self.polls.iter().any(|poll| (poll.func, poll.vector) == (func, vector)) {
-                self.polls.push_back(Poll { due, func, vector });
+    /// Take pending vectors and plan their polls, the host's latency after they were raised.
+    fn schedule(&mut self) {
+        let (bench, polls, latency) = (&self.bench, &mut self.polls, self.setup.host.interrupt_ns * 1_000);
+        let drivers = &self.drivers;
+        bench.drain_raised(|func, time| {
+            let Some(driver) = drivers.get(usize::from(func.0)) else { return };
+            while let Some(vector) = driver.platform().interrupts().take() {
+                if !polls.iter().any(|poll| (poll.func, poll.vector) == (func, vector)) {
+                    polls.push_back(Poll { due: time + latency, func, vector });
+                }
             }
         });
     }
@@ -403,7 +408,10 @@ impl Run {
         let mut again = false;
         let mut handled = 0;
         let queues = driver.config().queues;
-        for queue in (0..queues).filter(|&queue| driver.vector_of(queue) == poll.vector).collect::<Vec<_>>() {
+        for queue in 0..queues {
+            if driver.vector_of(queue) != poll.vector {
+                continue;
+            }
             let Some(rx) = driver.rx(queue) else { continue };
             let polled = rx.poll(BUDGET, |frame| {
                 handled += 1;

@@ -45,6 +45,11 @@ impl Recording {
         self.steps.len()
     }
 
+    /// When each of them was, ps.
+    pub fn times_ps(&self) -> impl Iterator<Item = u64> + '_ {
+        self.steps.iter().map(|step| step.time_ps)
+    }
+
     /// When the last one was, ps; 0 if none was.
     pub fn end_ps(&self) -> u64 {
         self.steps.last().map_or(0, |step| step.time_ps)

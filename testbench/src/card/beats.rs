@@ -182,8 +182,7 @@ pub struct ShellRtl {
     ports: Vec<Port>,
     funcs: Vec<FuncMonitor>,
     h2c_drop: Option<Output<bool>>,
-    /// Every pin of `axis_aclk` that means work when it is high.
-    axis_work: Option<AnyOf>,
+    hot: Hot,
     /// The QDMA may have an H2C frame that was not there when it was asked last.
     ask_h2c: bool,
     qdma_touched: bool,
@@ -196,6 +195,16 @@ pub struct ShellRtl {
     /// A port at which a frame came out since the last [`ShellRtl::take_new_out`].
     new_out: Option<PortId>,
     recording: Option<Arc<Mutex<Recording>>>,
+}
+
+/// What is looked at before every edge of `axis_aclk`, side by side: the RTL leaves little in the cache between two edges.
+struct Hot {
+    /// Monitor pulses.
+    monitors: Option<AnyOf>,
+    c2h_tvalid: Output<bool>,
+    cpl_tvalid: Output<bool>,
+    /// The C2H side must be looked at whatever its pins say: a copy by the tap, a beat on hold.
+    c2h_waits: bool,
 }
 
 /// Frames on their way, and since when nothing was seen to move.
@@ -347,13 +356,19 @@ impl ShellRtl {
         let cpl = Cpl::bind(&simulation, stall("cpl"))?;
         let h2c_drop = optional(simulation.output("mon_h2c_drop_valid"))?;
         let ends = ports.iter().filter_map(|port| port.tx_end.as_ref().map(|end| end.valid));
-        let work = funcs.iter().map(|func| func.valid).chain(ends).chain(h2c_drop).chain([c2h.sink.tvalid(), cpl.tvalid]);
+        let pulses: Vec<_> = funcs.iter().map(|func| func.valid).chain(ends).chain(h2c_drop).collect();
+        let hot = Hot {
+            monitors: simulation.any_of(&pulses),
+            c2h_tvalid: c2h.sink.tvalid(),
+            cpl_tvalid: cpl.tvalid,
+            c2h_waits: false,
+        };
         Ok(ShellRtl {
             powerup_rstn: simulation.input("powerup_rstn")?,
             reset_cycles: config.reset_cycles.max(1),
             master: Master::bind(&simulation, "s_axil_sim_", 0, 1, stall("axil"))?,
             h2c: H2c::bind(&mut simulation, stall("h2c"))?,
-            axis_work: simulation.any_of(&work.collect::<Vec<_>>()),
+            hot,
             ask_h2c: true,
             qdma_touched: false,
             c2h,
@@ -492,11 +507,15 @@ impl ShellRtl {
     fn before_axis<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
         self.watch.quiet_cycles += 1;
         self.watch.stuck_cycles += 1;
-        let c2h_waits = self.c2h.copy.is_some() || self.c2h.sink.holds() || self.c2h.gate.held_by_qdma;
-        // At most edges there is nothing on the pins; then this one load is all that the card costs.
-        if c2h_waits || self.axis_work.as_ref().is_none_or(|work| self.simulation.any(work)) {
+        if self.hot.monitors.as_ref().is_none_or(|pulses| self.simulation.any(pulses)) {
             self.look_at_monitors();
+        }
+        if self.hot.c2h_waits || self.simulation.get(self.hot.c2h_tvalid) {
             self.step_c2h(qdma)?;
+            self.hot.c2h_waits = self.c2h.copy.is_some() || self.c2h.sink.holds() || self.c2h.gate.held_by_qdma;
+        }
+        // A frame that arrived may have been waited for.
+        if self.qdma_touched || self.simulation.get(self.hot.cpl_tvalid) {
             self.step_cpl(qdma);
         }
         if self.ask_h2c || !self.h2c.source.is_quiet() {

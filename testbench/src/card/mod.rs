@@ -7,6 +7,8 @@ pub mod beats;
 pub mod hybrid;
 pub mod model;
 
+use std::any::Any;
+
 use models::host_memory::HostMemory;
 use models::time::Time;
 
@@ -51,7 +53,7 @@ pub struct WireFrame {
 pub enum Stop {
     /// The time asked for has come.
     Deadline,
-    /// The card emitted an MSI-X message at its present time.
+    /// The card emitted an MSI-X message.
     Interrupt {
         /// Who.
         func: FuncId,
@@ -112,7 +114,7 @@ pub struct Stalls {
 ///
 /// It owns its state but no host memory: that is lent to each call that may do DMA. MMIO writes only record; the work
 /// (and its DMA) happens while time advances.
-pub trait Card: Send {
+pub trait Card: Send + Any {
     /// `model`, `hybrid`, `rtl`, …
     fn name(&self) -> &str;
 

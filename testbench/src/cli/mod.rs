@@ -1,6 +1,15 @@
 //! The command line: parse, run, end with a code. One file a command.
 
+// In place of std's, which panic when whoever reads our output has gone (`onic … | head`): commands then end as they would.
+macro_rules! print {
+    ($($text:tt)*) => { $crate::cli::put(format_args!($($text)*)) };
+}
+macro_rules! println {
+    ($($text:tt)*) => { $crate::cli::put(format_args!("{}\n", format_args!($($text)*))) };
+}
+
 pub mod args;
+mod bench;
 pub mod exit;
 mod diff;
 mod failing;
@@ -47,6 +56,15 @@ pub fn main() -> Exit {
     }
 }
 
+/// Write to standard output. That nobody reads it any more is no error of ours.
+fn put(text: std::fmt::Arguments<'_>) {
+    if let Err(error) = std::io::Write::write_fmt(&mut std::io::stdout(), text)
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        eprintln!("error: standard output: {error}");
+    }
+}
+
 fn dispatch(asked: &Command) -> Result<Exit, Failure> {
     match asked {
         Command::Replay(args) => replay::run(args),
@@ -72,6 +90,6 @@ fn dispatch(asked: &Command) -> Result<Exit, Failure> {
         Command::Regs(args) => regs::run(args),
         Command::Info(args) => Ok(info::run(args)),
         Command::Rtl(args) => rtl::run(args),
-        _ => todo!(),
+        Command::Bench(args) => bench::run(args),
     }
 }

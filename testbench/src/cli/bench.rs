@@ -1,0 +1,134 @@
+//! `onic bench`: speed as ratios, against targets.
+
+use anyhow::anyhow;
+use serde_json::json;
+
+use super::args::BenchArgs;
+use super::exit::{Exit, Failure};
+use super::table;
+use crate::benchmark::{self, LENGTHS, Steady};
+
+/// Pins only, over the bare loop (DESIGN section 9 a).
+#[cfg(feature = "rtl")]
+const PINS_MIN: f64 = 0.93;
+/// `hybrid`, over what bare RTL and model allow together (DESIGN section 9 b).
+#[cfg(feature = "rtl")]
+const HYBRID_MIN: f64 = 0.9;
+/// An opponent slower than that, in cycles of axis_aclk a second, is no honest one.
+#[cfg(feature = "rtl")]
+const BARE_MIN: f64 = 270_000.0;
+/// `model` at 60 bytes, packets a second on one core.
+const MODEL_MIN: f64 = 2e6;
+
+/// One line of the verdict.
+struct Target {
+    name: String,
+    got: f64,
+    least: f64,
+}
+
+pub(super) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
+    if args.name != "replay" {
+        return Err(Failure::from(anyhow!("there is no bench `{}`", args.name)).hint("onic bench replay [--check] [--quick] [--json]"));
+    }
+    let mut targets = Vec::new();
+    let model = model(args, &mut targets)?;
+    let rtl = rtl(args, &mut targets)?;
+    let missed = targets.iter().any(|target| target.got.is_nan() || target.got < target.least);
+    if args.json {
+        let list: Vec<_> =
+            targets.iter().map(|t| json!({ "name": t.name, "got": t.got, "least": t.least, "met": t.got >= t.least })).collect();
+        println!("{}", json!({ "version": 1, "bench": "replay", "model": model, "rtl": rtl, "targets": list }));
+    } else if args.check {
+        for target in &targets {
+            let word = if target.got >= target.least { "met   " } else { "MISSED" };
+            println!("{word}  {:<44} {:>12.3}  at least {:.2}", target.name, target.got, target.least);
+        }
+    }
+    Ok(if args.check && missed { Exit::Difference } else { Exit::Agreed })
+}
+
+/// The model and its driver, no output kept, checks off and on.
+fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value, Failure> {
+    let (packets, rounds) = if args.quick { (200_000, 7) } else { (500_000, 11) };
+    let mut rows = Vec::new();
+    let mut list = Vec::new();
+    for len_bytes in LENGTHS {
+        let measure = |check| (0..rounds).map(|_| benchmark::model_steady(&benchmark::setup(check), len_bytes, packets)).collect::<Result<Vec<Steady>, _>>();
+        let fast = measure(false)?;
+        let checked = benchmark::model_steady(&benchmark::setup(true), len_bytes, packets / 4)?;
+        let ns: Vec<f64> = fast.iter().map(|run| run.ns_per_packet).collect();
+        let allocations = fast.iter().map(|run| run.allocations).min().unwrap_or(u64::MAX);
+        let (middle, spread) = (benchmark::median(&ns), benchmark::spread(&ns));
+        rows.push(vec![
+            len_bytes.to_string(),
+            format!("{:.2}", 1e3 / middle),
+            format!("{:.1}", middle),
+            format!("{:.0} %", spread * 100.0),
+            format!("{:.2}", 1e3 / checked.ns_per_packet),
+            format!("{:.6}", allocations as f64 / packets as f64),
+        ]);
+        list.push(json!({ "len_bytes": len_bytes, "mpps": 1e3 / middle, "ns_per_packet": middle, "spread": spread,
+                          "mpps_checked": 1e3 / checked.ns_per_packet, "allocations": allocations, "packets": packets }));
+        if len_bytes == 60 {
+            targets.push(Target { name: "model at 60 bytes, packets/s".into(), got: 1e9 / benchmark::best(&ns), least: MODEL_MIN });
+        }
+        // Each run begins with a doorbell and ends with a tail; what is left must not grow with the packets.
+        targets.push(Target {
+            name: format!("model at {len_bytes} bytes, packets per allocation"),
+            got: packets as f64 / (allocations as f64).max(1.0),
+            least: 10_000.0,
+        });
+    }
+    if !args.json {
+        println!("model and driver-core, wire to host, one core, checks off (Mpps with checks beside)\n");
+        let header = [">bytes", ">Mpps", ">ns/packet", ">spread", ">Mpps checked", ">allocations/packet"];
+        println!("{}", table::print(&header, &rows));
+    }
+    Ok(list.into())
+}
+
+#[cfg(feature = "rtl")]
+fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value, Failure> {
+    let rounds = if args.quick { 7 } else { 11 };
+    let mut rows = Vec::new();
+    let mut list = Vec::new();
+    for len_bytes in LENGTHS {
+        let cycles = if args.quick { 60_000 } else { 200_000 };
+        let frames = cycles / len_bytes.div_ceil(64).max(2);
+        let figures = benchmark::rtl(len_bytes, frames, rounds)?;
+        let rate = |seconds: &[f64]| format!("{:.1}", frames as f64 / benchmark::best(seconds) / 1e3);
+        rows.push(vec![
+            len_bytes.to_string(),
+            format!("{:.0}", figures.bare_cycles_per_second() / 1e3),
+            rate(&figures.bare),
+            rate(&figures.pins),
+            format!("{:.3}", figures.pins_ratio()),
+            rate(&figures.model),
+            rate(&figures.hybrid),
+            format!("{:.3}", figures.hybrid_ratio()),
+            rate(&figures.hybrid_checked),
+            format!("{:.0} %", benchmark::spread(&figures.hybrid) * 100.0),
+        ]);
+        targets.push(Target { name: format!("pins only / bare, {len_bytes} bytes"), got: figures.pins_ratio(), least: PINS_MIN });
+        targets.push(Target { name: format!("hybrid / (bare + model), {len_bytes} bytes"), got: figures.hybrid_ratio(), least: HYBRID_MIN });
+        targets.push(Target { name: format!("bare loop, {len_bytes} bytes, cycles/s"), got: figures.bare_cycles_per_second(), least: BARE_MIN });
+        list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare, "pins_s": figures.pins,
+                          "hybrid_s": figures.hybrid, "hybrid_checked_s": figures.hybrid_checked, "model_s": figures.model,
+                          "pins_ratio": figures.pins_ratio(), "hybrid_ratio": figures.hybrid_ratio() }));
+    }
+    if !args.json {
+        println!("RTL 1/1, wire to host, whole runs, best of {rounds} taking turns; kcycles/s of axis_aclk, kpackets/s\n");
+        let header = [
+            ">bytes", ">bare kcyc/s", ">bare", ">pins only", ">(a)", ">model", ">hybrid", ">(b)", ">hybrid checked", ">spread",
+        ];
+        println!("{}", table::print(&header, &rows));
+    }
+    Ok(list.into())
+}
+
+#[cfg(not(feature = "rtl"))]
+fn rtl(_args: &BenchArgs, _targets: &mut Vec<Target>) -> Result<serde_json::Value, Failure> {
+    eprintln!("note: built without RTL (ONIC_NO_RTL=1), only the model was measured");
+    Ok(serde_json::Value::Null)
+}
