@@ -6,11 +6,19 @@ use regs::{Bar, FuncId, PortId, packet_adapter, qdma_common, qdma_csr, shell};
 use crate::card::Shape;
 use crate::outcome::Sum;
 
-/// Read the sum of one run off a card that was reset before it.
+/// What upstream's shell reads where it has no register.
+const UNMAPPED: u32 = 0xdead_beef;
+
+/// Read the sum of one run off a card that was reset before it. `None` from a card without counters of our kind:
+/// upstream's own can't tell what became of a frame (shell.md Q5, Q17).
 ///
 /// # Errors
 /// [`MmioError`].
-pub fn read(mmio: &impl Mmio, shape: &Shape) -> Result<Sum, MmioError> {
+pub fn read(mmio: &impl Mmio, shape: &Shape) -> Result<Option<Sum>, MmioError> {
+    let probe = [qdma_common::C2H_PACKETS, qdma_common::C2H_PACKETS + 4].map(|offset| mmio.read32(Bar::Shell, shell::QDMA_COMMON + offset));
+    if let [Ok(UNMAPPED), Ok(UNMAPPED)] = probe {
+        return Ok(None);
+    }
     let mut sum = Sum::default();
     for port in (0..shape.ports).map(PortId) {
         let adapter = |offset| shell64(mmio, shell::packet_adapter(port) + offset);
@@ -38,7 +46,7 @@ pub fn read(mmio: &impl Mmio, shape: &Shape) -> Result<Sum, MmioError> {
     sum.host_out = out;
     sum.lost("qdma.completions_dropped", lost);
     sum.inside += came.saturating_sub(out + lost);
-    Ok(sum)
+    Ok(Some(sum))
 }
 
 /// A 64-bit counter of the shell: low word first, which holds the high one still.

@@ -125,7 +125,9 @@ fn settle(run: &mut Run, job: &Job<'_>, recorder: &mut Recorder<'_>, whole: bool
         return Ok(());
     }
     outcome.by_monitors = sum;
-    outcome.by_counters = counters::read(bench.function(FuncId(0)).mmio(), shape)?;
+    let counted = counters::read(bench.function(FuncId(0)).mmio(), shape)?;
+    outcome.has_counters = counted.is_some();
+    outcome.by_counters = counted.unwrap_or_else(|| outcome.by_monitors.clone());
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use models::host_memory::HostMemory;
 use models::qdma::Qdma;
-use models::shell::Shell;
+use models::shell::{BusError, Shell};
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
 
@@ -99,6 +99,14 @@ impl ModelCard {
         }
     }
 
+    /// What a refused BAR2 access is to whoever made it. A bus that hangs shows at once: nobody has to wait for it here.
+    fn refused(&self, error: BusError, offset: u32) -> CardError {
+        match error {
+            BusError::Decode { .. } => CardError::Bus { bar: Bar::Shell, offset, response: "DECERR" },
+            BusError::NoAnswer { .. } => CardError::Hang { cycles: 0, at: self.now, what: error.to_string() },
+        }
+    }
+
     /// Move frames that have left the shell to their queues; the port of the first.
     fn collect_wire(&mut self) -> Option<PortId> {
         let mut first = None;
@@ -139,7 +147,7 @@ impl Card for ModelCard {
         match bar {
             Bar::Qdma => Ok(self.qdma.mmio_read(func, offset)),
             Bar::Shell => {
-                self.shell.mmio_read(self.now, offset).map_err(|_| CardError::Bus { bar, offset, response: "DECERR" })
+                self.shell.mmio_read(self.now, offset).map_err(|error| self.refused(error, offset))
             }
         }
     }
@@ -154,10 +162,7 @@ impl Card for ModelCard {
     ) -> Result<(), CardError> {
         match bar {
             Bar::Qdma => self.qdma.mmio_write(self.now, func, offset, value),
-            Bar::Shell => self
-                .shell
-                .mmio_write(self.now, offset, value)
-                .map_err(|_| CardError::Bus { bar, offset, response: "DECERR" })?,
+            Bar::Shell => self.shell.mmio_write(self.now, offset, value).map_err(|error| self.refused(error, offset))?,
         }
         Ok(())
     }

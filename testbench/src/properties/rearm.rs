@@ -12,6 +12,7 @@ use crate::shape::Pace;
 
 /// Cycles of axis_aclk around the re-arming, before and behind.
 const REACH_CYCLES: i64 = 64;
+const CYCLE_NS: i64 = 4;
 /// From one pair of frames to the next: all is quiet and armed long before, ns.
 const PERIOD_NS: u64 = 20_000;
 
@@ -45,47 +46,51 @@ fn pairs(apart_ns: impl IntoIterator<Item = u64>) -> Vec<InFrame> {
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     runner::ready(&["model", "hybrid"], &[1])?;
     let offsets = offsets(config.cases);
-    // A pair that is far apart is what a failing case needs.
+    // What a failing sweep leaves behind is its idea of a pair.
     let frames = |_: &&str| pairs([PERIOD_NS / 2]);
     let report = runner::sweep(property, config, Coverage::default(), &["model", "hybrid"], frames, |card, coverage| {
-        let poll_ns = poll_after_ns(card)?;
-        // An interrupt is owed to the last frame of each pair, so that one forgotten stays in its ring and is missed.
-        let wire = pairs(offsets.iter().map(|offset| poll_ns.saturating_add_signed(offset * 4)));
-        let trial = trial(&wire, &Bed::plain(1)).check_on(card)?;
-        coverage.add(&format!("arrivals on {card}"), offsets.len() as u64);
-        coverage.add(&format!("arrivals on {card} taken in the poll before"), trial);
+        let edge_ns = edge_ns(card)?;
+        let wire = pairs(offsets.iter().map(|cycles| edge_ns.saturating_add_signed(cycles * CYCLE_NS)));
+        let together = together(card, &wire)?;
+        let before = together.iter().filter(|&&together| together).count();
+        // Both sides of the edge, or it was not the edge.
+        if before == 0 || before == offsets.len() {
+            return Err(format!("{card}: of {} arrivals around {edge_ns} ns {before} came in time for the poll", offsets.len()));
+        }
+        coverage.add(&format!("arrivals on {card} just in time for the poll"), before as u64);
+        coverage.add(&format!("arrivals on {card} just after it"), (offsets.len() - before) as u64);
         Ok(())
     })?;
     Ok(Report { cases: config.cases, ..report })
 }
 
-struct Rearm<'a>(Trial<'a>);
-
-fn trial<'a>(wire: &'a [InFrame], bed: &'a Bed) -> Rearm<'a> {
-    Rearm(Trial { pace: Pace::Capture { max_gap_ns: u64::MAX }, ..Trial::fast(bed, wire) })
-}
-
-impl Rearm<'_> {
-    /// Run it; how many second frames were taken together with the first.
-    fn check_on(&self, card: &str) -> Result<u64, String> {
-        let outcome = self.0.run(card)?;
-        self.0.check(&outcome)?;
-        let together = outcome.delivered.chunks(2).filter(|pair| matches!(pair, [a, b] if a.time == b.time)).count();
-        Ok(together as u64)
-    }
-}
-
-/// From a frame's arrival to the poll that takes it, which re-arms at its end.
-fn poll_after_ns(card: &str) -> Result<u64, String> {
-    let wire = pairs([PERIOD_NS / 2, PERIOD_NS / 2]);
+/// Run pairs on a card, and see that each frame is delivered. Which second frames were taken in one poll with the first?
+fn together(card: &str, wire: &[InFrame]) -> Result<Vec<bool>, String> {
     let bed = Bed::plain(1);
-    let outcome = trial(&wire, &bed).0.run(card)?;
-    // Times of the input begin with the run, which is not told: the distance of two arrivals is, and so the third frame's
-    // monitor stands for its arrival.
-    let arrival = outcome.observations.first().map(|seen| seen.time);
-    let poll = outcome.delivered.first().map(|frame| frame.time);
-    match (arrival, poll) {
-        (Some(arrival), Some(poll)) if poll > arrival => Ok((poll - arrival) / 1_000),
-        _ => Err(format!("{card}: a frame alone was not delivered")),
+    let trial = Trial { pace: Pace::Capture { max_gap_ns: u64::MAX }, ..Trial::fast(&bed, wire) };
+    let outcome = trial.run(card)?;
+    trial.check(&outcome)?;
+    Ok(outcome.delivered.chunks(2).map(|pair| pair[0].time == pair[pair.len() - 1].time).collect())
+}
+
+/// How far behind the first frame the second may be to be taken in the same poll, which re-arms when it has taken it. Found
+/// by halving: that the frames' ways through card and host take long says nothing of when they cross.
+fn edge_ns(card: &str) -> Result<u64, String> {
+    let (mut early, mut late) = (0, PERIOD_NS / 2);
+    while late - early > CYCLE_NS as u64 {
+        let middle = early.midpoint(late);
+        if together(card, &pairs([middle]))?[0] { early = middle } else { late = middle }
+    }
+    Ok(early)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_reach_from_end_to_end() {
+        assert_eq!(offsets(129), (-64..=64).collect::<Vec<_>>());
+        assert_eq!(offsets(0), [-64, 64]);
     }
 }
