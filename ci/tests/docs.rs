@@ -1,5 +1,5 @@
 //! The pages lead somewhere and count right: every relative link has its file and its heading, the README keeps its first
-//! screen, and docs/fidelity.md counts what docs/registers lists.
+//! screen, docs/fidelity.md counts what docs/registers lists, and docs/golden.md knows every case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -170,4 +170,16 @@ fn fidelity_counts_the_fields_of_the_map() {
     let pages = fs::read_dir(root().join("docs/registers")).expect("docs/registers").flatten();
     let pages = pages.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".md").map(str::to_string));
     assert_eq!(blocks, pages.filter(|page| page != "README").collect(), "every block has a row");
+}
+
+#[test]
+fn every_golden_case_is_in_the_list_of_cases() {
+    let page = text(&root().join("docs/golden.md"));
+    let listed = |name: &str| page.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{name}`")));
+    let cases = fs::read_dir(root().join("traces/golden")).expect("traces/golden").flatten();
+    let cases = cases.filter(|entry| entry.path().join("case.toml").is_file());
+    let names: Vec<String> = cases.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.len() >= 17, "{names:?}");
+    let missing: Vec<_> = names.iter().filter(|name| !listed(name)).collect();
+    assert!(missing.is_empty(), "docs/golden.md lacks {missing:?}");
 }

@@ -15,6 +15,14 @@ fn sources(folder: &Path, into: &mut String) {
     }
 }
 
+/// How a test of this name is written down: a function, or a property of testbench.
+fn defined_as(name: &str) -> String {
+    match name.strip_prefix("properties::") {
+        Some(property) => format!("name: \"{property}\""),
+        None => format!("fn {name}("),
+    }
+}
+
 #[test]
 fn every_quirk_has_one_row_and_every_test_named_exists() {
     let text = std::fs::read_to_string(PathBuf::from(ROOT).join("docs/quirks.md")).expect("docs/quirks.md");
@@ -36,8 +44,8 @@ fn every_quirk_has_one_row_and_every_test_named_exists() {
         assert_eq!(row.len(), 8, "{}: six cells", row[1]);
         for cell in &row[4..7] {
             assert!(!cell.is_empty(), "{}: a test, or why there is none", row[1]);
-            for name in cell.split('`').skip(1).step_by(2).filter(|name| !name.contains("::")) {
-                assert!(code.contains(&format!("fn {name}(")), "{}: no test {name}", row[1]);
+            for name in cell.split('`').skip(1).step_by(2) {
+                assert!(code.contains(&defined_as(name)), "{}: no test {name}", row[1]);
             }
         }
     }
