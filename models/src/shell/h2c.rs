@@ -60,6 +60,7 @@ impl H2c {
 
 impl Shell {
     /// When the H2C stream can go on by itself.
+    #[inline]
     pub(super) fn h2c_due(&self) -> Time {
         let Some(held) = &self.h2c.holding else {
             return if self.h2c.waiting { Time::NEVER } else { self.h2c.free_at };
@@ -85,7 +86,6 @@ impl Shell {
         if let Some(ready_at) = self.system.waits_for(&[Module::Qdma, Module::Box250, Module::Box250Plugin], now) {
             self.h2c.free_at = self.h2c.free_at.max(ready_at);
             self.h2c.waiting = false;
-            self.next = None;
             return false;
         }
         self.h2c.waiting = true;
@@ -146,6 +146,7 @@ impl Shell {
     /// A frame enters a port's packet adapter.
     pub(super) fn tx_enter(&mut self, p: usize, frame: BoxFrame) {
         let (now, profile) = (self.now, self.cfg.profile);
+        self.agenda.port_changed(p);
         let port = &mut self.ports[p];
         let n = beats(frame.data.len());
         let fate = if frame.tuser_dst >> (6 + p) & 1 == 0 {

@@ -21,6 +21,7 @@
 
 mod adapter_rx;
 mod adapter_tx;
+mod agenda;
 mod arbiter;
 mod box_250;
 mod box_322;
@@ -45,6 +46,7 @@ use crate::user_box::{BoxFrame, Egress, UserBox};
 
 use adapter_rx::AdapterRx;
 use adapter_tx::AdapterTx;
+use agenda::{Agenda, Event, Streams};
 use arbiter::Arbiter;
 pub use box_250::PassThrough;
 use cmac::Cmac;
@@ -189,19 +191,6 @@ struct Moving {
     flowing: bool,
 }
 
-/// What is due next, in the order in which things due at the same time are done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Event {
-    RxEnd(usize),
-    Read(usize),
-    Decide(usize),
-    C2hEnd,
-    Request,
-    Grant,
-    H2c,
-    TxEnd(usize),
-}
-
 /// The frame whose beats are on their way into the QDMA.
 struct C2hBusy {
     func: usize,
@@ -243,8 +232,8 @@ pub struct Shell {
     pool: Vec<Vec<u8>>,
     box_drops: Vec<(&'static str, u64)>,
     reset_losses: u64,
-    /// What [`Shell::earliest`] said last, as long as nothing has changed since.
-    next: Option<Option<(Time, Event)>>,
+    /// When what is due, up to date between any two calls.
+    agenda: Agenda,
     /// Upstream, quirks Q2 and Q13: an access that never got an answer blocks all later ones.
     wedged: bool,
 }
@@ -260,7 +249,7 @@ impl Shell {
         let common = page(regs::shell::QDMA_COMMON, &cfg);
         let ports = (0..cfg.ports).map(|id| Port::new(PortId(id), &cfg)).collect();
         let functions = (0..cfg.functions).map(|id| Function::new(FuncId(id), cfg.profile)).collect();
-        Ok(Shell {
+        let mut shell = Shell {
             now: Time::ZERO,
             system: SystemConfig::new(&cfg),
             ports,
@@ -276,10 +265,12 @@ impl Shell {
             pool: Vec::new(),
             box_drops: Vec::new(),
             reset_losses: 0,
-            next: None,
+            agenda: Agenda::new(&cfg),
             wedged: false,
             cfg,
-        })
+        };
+        shell.update_agenda();
+        Ok(shell)
     }
 
     /// The same with a user's plugin in box 250.
@@ -298,7 +289,6 @@ impl Shell {
     /// [`Shell::reset_losses`]; time, `pkt_id` order and buffers go on.
     pub fn reset(&mut self) {
         let now = self.now;
-        self.next = None;
         self.system.power_up(now);
         for module in self.system.modules() {
             self.clear(module, now);
@@ -306,6 +296,8 @@ impl Shell {
         for port in &mut self.ports {
             self.reset_losses += port.cmac.forget_wire(&mut self.pool);
         }
+        self.agenda.everything_changed();
+        self.update_agenda();
         self.wedged = false;
     }
 
@@ -368,14 +360,8 @@ impl Shell {
     pub fn wire_rx(&mut self, start: Time, port: PortId, data: Vec<u8>, err: bool) {
         let p = port.0 as usize;
         self.ports[p].cmac.announce(start, data, err);
-        // Mostly what was next still is. On a tie the order of `earliest` holds.
-        let due = self.ports[p].cmac.rx_due();
-        self.next = match self.next {
-            Some(Some((time, event))) if time < due => Some(Some((time, event))),
-            Some(Some((time, _))) if time == due => None,
-            Some(_) => Some(Some((due, Event::RxEnd(p)))),
-            None => None,
-        };
+        self.agenda.port_changed(p);
+        self.update_agenda();
     }
 
     /// The next frame that left the port: when its last beat left, its bytes, `tuser_err` (constant 0, as upstream).
@@ -390,29 +376,31 @@ impl Shell {
 
     /// When there is work next that does not wait for the QDMA.
     pub fn next_event(&self) -> Option<Time> {
-        self.next.unwrap_or_else(|| self.earliest()).map(|(time, _)| time)
+        let (time, _) = self.agenda.first(self.streams());
+        (time < Time::NEVER).then_some(time)
     }
 
     /// Do all work due at or before `now`, in order of time.
     pub fn step(&mut self, now: Time, qdma: &mut dyn QdmaStream) {
         loop {
-            while let Some((time, event)) = self.next.take().unwrap_or_else(|| self.earliest()) {
-                if time > now {
-                    self.next = Some(Some((time, event)));
+            loop {
+                let (time, event) = self.agenda.first(self.streams());
+                if time > now || time == Time::NEVER {
                     break;
                 }
                 // An event that became possible late (a write, a stall that ended) happens now, not in the past.
                 self.now = self.now.max(time);
                 self.run(event, qdma);
+                self.update_agenda();
             }
             self.now = self.now.max(now);
             // Both ask the QDMA; what it grants may make more work due.
             let offered = self.stalled && self.offer(qdma);
             let taken = self.h2c.is_waiting() && self.take_h2c(qdma);
+            self.update_agenda();
             if !offered && !taken {
                 return;
             }
-            self.next = None;
         }
     }
 
@@ -420,7 +408,10 @@ impl Shell {
         match event {
             Event::RxEnd(port) => self.rx_end(port),
             Event::Read(port) => self.read(port),
-            Event::Decide(func) => self.functions[func].decide_last(self.now, &mut self.observations),
+            Event::Decide(func) => {
+                self.agenda.function_changed(func);
+                self.functions[func].decide_last(self.now, &mut self.observations);
+            }
             Event::C2hEnd => self.c2h_end(qdma),
             Event::Request => {
                 self.request();
@@ -440,33 +431,24 @@ impl Shell {
         }
     }
 
-    fn earliest(&self) -> Option<(Time, Event)> {
-        let mut first = (Time::NEVER, Event::Grant);
-        let mut consider = |time: Time, event| {
-            if time < first.0 {
-                first = (time, event);
-            }
-        };
-        for (p, port) in self.ports.iter().enumerate() {
-            consider(port.cmac.rx_due(), Event::RxEnd(p));
-            consider(port.read_due(), Event::Read(p));
-            consider(port.tx.due(), Event::TxEnd(p));
+    fn update_agenda(&mut self) {
+        self.agenda.update(&self.ports, &self.functions);
+    }
+
+    /// When the streams to and from the QDMA can go on.
+    #[inline]
+    fn streams(&self) -> Streams {
+        Streams {
+            c2h_end: self.busy.as_ref().map_or(Time::NEVER, |busy| busy.last_beat),
+            grant: self.arbiter.due(),
+            h2c: self.h2c_due(),
         }
-        if let Some(busy) = &self.busy {
-            consider(busy.last_beat, Event::C2hEnd);
-        }
-        for (f, function) in self.functions.iter().enumerate() {
-            consider(function.decide_due(), Event::Decide(f));
-            consider(function.request_due(), Event::Request);
-        }
-        consider(self.arbiter.due(), Event::Grant);
-        consider(self.h2c_due(), Event::H2c);
-        (first.0 < Time::NEVER).then_some(first)
     }
 
     /// A frame's last beat arrived at the MAC.
     fn rx_end(&mut self, p: usize) {
         let (now, profile) = (self.now, self.cfg.profile);
+        self.agenda.port_changed(p);
         let port = &mut self.ports[p];
         let Some(arrived) = port.cmac.arrive(&self.cfg) else { return };
         let stages = [Module::Cmac(p), Module::Box322, Module::Box322Plugin, Module::Adapter(p)];
@@ -500,6 +482,7 @@ impl Shell {
     /// The receive buffer's reader can move a frame, or a part of one, to where box 250 sends it.
     fn read(&mut self, p: usize) {
         let now = self.now;
+        self.agenda.port_changed(p);
         let port = &mut self.ports[p];
         if let Some(ready_at) = self.system.waits_for(&[Module::Box250, Module::Box250Plugin], now) {
             port.read_at = ready_at;
@@ -521,6 +504,7 @@ impl Shell {
 
     fn read_to_function(&mut self, p: usize, f: usize) {
         let now = self.now;
+        self.agenda.function_changed(f);
         let (port, function) = (&mut self.ports[p], &mut self.functions[f]);
         let Some(moving) = &mut port.moving else { return };
         if let Some(ready_at) = self.system.waits_for(&[Module::Qdma], now) {
@@ -557,6 +541,7 @@ impl Shell {
 
     /// A frame's first beats enter a function. False when the function drops the frame.
     fn enter_function(&mut self, f: usize, from: Option<PortId>, frame: BoxFrame, beats: u32, whole: bool) -> bool {
+        self.agenda.function_changed(f);
         let dropped = self.functions[f].enter(self.now, from, frame, beats, whole, &mut self.observations);
         let Some(buffer) = dropped else { return true };
         self.common.add(qdma_common::C2H_DROP_QUEUE_RANGE, 1);
@@ -604,6 +589,7 @@ impl Shell {
         for (f, function) in self.functions.iter_mut().enumerate() {
             if function.request_due() <= self.now {
                 function.requested();
+                self.agenda.function_changed(f);
                 group |= 1 << f;
             }
         }
@@ -625,6 +611,7 @@ impl Shell {
             return false;
         }
         let Some(entry) = self.functions[f].leave() else { return false };
+        self.agenda.function_changed(f);
         self.wake_readers(f, entry.filling);
         let last_beat = now + u64::from(entry.beats.max(1) - 1) * AXIS_PS;
         let mut data = entry.data;
@@ -646,11 +633,12 @@ impl Shell {
     /// A function has room again, and the frame that just left it may be followed by its own last beats.
     fn wake_readers(&mut self, f: usize, filling: Option<PortId>) {
         let now = self.now;
-        for port in &mut self.ports {
+        for (p, port) in self.ports.iter_mut().enumerate() {
             let Some(moving) = &mut port.moving else { continue };
             if moving.egress != Egress::Function(FuncId(f as u8)) {
                 continue;
             }
+            self.agenda.port_changed(p);
             moving.flowing |= filling == Some(port.id);
             if port.read_at == Time::NEVER {
                 port.read_at = port.rx.read_end().max(now);
@@ -666,17 +654,20 @@ impl Shell {
         self.common.add(of_function(qdma_common::FUNCTION_C2H_PACKETS, busy.func), 1);
         let next = self.now + AXIS_PS;
         self.functions[busy.func].eligible_from(next);
+        self.agenda.function_changed(busy.func);
         self.arbiter.release(next);
     }
 
     fn tx_end(&mut self, p: usize) {
         let now = self.now;
+        self.agenda.port_changed(p);
         let port = &mut self.ports[p];
         let Some(data) = port.tx.leave(now) else { return };
         port.counters.add(packet_adapter::TX_WIRE_PACKETS, 1);
         port.cmac.send(now, data);
-        for port in &mut self.ports {
+        for (reader, port) in self.ports.iter_mut().enumerate() {
             if matches!(&port.moving, Some(m) if m.egress == Egress::Port(PortId(p as u8))) {
+                self.agenda.port_changed(reader);
                 port.read_at = port.read_at.min(now);
             }
         }

@@ -73,7 +73,6 @@ impl Shell {
         if self.is_in_reset(target, now) {
             return self.answer_in_reset(offset).map(|_| ());
         }
-        self.next = None;
         match target {
             Target::System(at) => self.write_system(now, at, value),
             Target::Function(f, at) => self.functions[f].write(at, value),
@@ -93,6 +92,8 @@ impl Shell {
             }
             Target::Common(_) | Target::Adapter(..) | Target::Constant(_) => {}
         }
+        self.agenda.everything_changed();
+        self.update_agenda();
         Ok(())
     }
 

@@ -234,6 +234,7 @@ proptest! {
         let lost = count(&seen, |point| match point {
             Point::RxEnd { fate, .. } | Point::TxEnd { fate, .. } | Point::Rss { fate, .. } => fate != Fate::Accepted,
             Point::H2cDrop => true,
+            Point::C2h { .. } => false,
         });
         let sent: u64 = (0..2).map(|p| bench.sent(p).len() as u64).sum();
         let landed = bench.qdma.completions.len() as u64;
