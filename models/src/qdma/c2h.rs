@@ -361,7 +361,7 @@ impl C2hEngine {
         queue.credit.credits -= count;
         queue.fetching = count;
         let bytes = usize::from(count) * C2hDescriptor::SIZE_BYTES;
-        core.link.issue(core.now, bytes, qid, queue.generation, ReadKind::C2hDescriptors(count));
+        core.issue_read(bytes, qid, queue.generation, ReadKind::C2hDescriptors(count));
     }
 
     /// A descriptor fetch is done.
@@ -531,7 +531,10 @@ impl C2hEngine {
         if let Some(queue) = self.queues.get_mut(usize::from(frame.qid.0)) {
             func = queue.func();
             queue.promised = queue.promised.saturating_sub(promised);
-            self.landing_buffers.extend(queue.buffers.drain(..usize::from(buffers)));
+            // One by one: it is one buffer nearly always, and `drain` costs as much as the rest of a small frame's issue.
+            for _ in 0..buffers {
+                self.landing_buffers.extend(queue.buffers.pop_front());
+            }
         }
         let at = match outcome {
             Outcome::Written => core.link.post(core.now, frame.data.len()),
@@ -549,18 +552,16 @@ impl C2hEngine {
     pub(super) fn land(&mut self, core: &mut Core, memory: &mut dyn HostMemory) {
         let Some(landing) = self.landing.pop_front() else { return };
         let Landing { frame, pkt_id, outcome, func, buffers, buffer_bytes, .. } = landing;
-        let own = self.landing_buffers.drain(..usize::from(buffers));
-        if outcome == Outcome::Written {
-            if core.config.late_payload_ps == 0 {
-                for (addr, part) in pieces(&frame.data, own, buffer_bytes) {
-                    core.write_memory(memory, func, addr, part);
-                }
-            } else {
-                let at = core.now.saturating_add(core.config.late_payload_ps);
-                defer_payload(core, at, func, &frame.data, own, buffer_bytes);
-            }
+        if let (Outcome::Written, 1, 0) = (outcome, buffers, core.config.late_payload_ps)
+            && let Some(addr) = self.landing_buffers.front().copied().filter(|addr| fits_page(*addr, frame.data.len()))
+        {
+            self.landing_buffers.pop_front();
+            core.write_memory(memory, func, addr, &frame.data);
         } else {
-            drop(own);
+            let own = self.landing_buffers.drain(..usize::from(buffers));
+            if outcome == Outcome::Written {
+                write_payload(core, memory, func, &frame.data, own, buffer_bytes);
+            }
         }
         let len_bytes = frame.data.len().min(usize::from(u16::MAX)) as u16;
         self.landed_pkt_id = pkt_id;
@@ -658,6 +659,30 @@ fn pieces(data: &[u8], buffers: impl Iterator<Item = u64>, buffer_bytes: u32) ->
         std::iter::once((addr, head))
             .chain(pages.map(move |(page, chunk)| (tail_addr.wrapping_add(4096 * page as u64), chunk)))
     })
+}
+
+/// Does a write of `len_bytes` at `addr` stay within 4 KiB?
+fn fits_page(addr: u64, len_bytes: usize) -> bool {
+    (addr % 4096) as usize + len_bytes <= 4096
+}
+
+/// A frame's bytes into its buffers, now or as late as the knob says.
+fn write_payload(
+    core: &mut Core,
+    memory: &mut dyn HostMemory,
+    func: FuncId,
+    data: &[u8],
+    buffers: impl Iterator<Item = u64>,
+    buffer_bytes: u32,
+) {
+    if core.config.late_payload_ps == 0 {
+        for (addr, part) in pieces(data, buffers, buffer_bytes) {
+            core.write_memory(memory, func, addr, part);
+        }
+    } else {
+        let at = core.now.saturating_add(core.config.late_payload_ps);
+        defer_payload(core, at, func, data, buffers, buffer_bytes);
+    }
 }
 
 fn defer_payload(

@@ -9,7 +9,7 @@ use super::config::QdmaConfig;
 use super::counters::Counters;
 use super::csr::Csr;
 use super::errors::{ErrorTree, Fault, Place};
-use super::link::Link;
+use super::link::{Link, ReadKind};
 use crate::host_memory::HostMemory;
 use crate::time::Time;
 
@@ -63,6 +63,8 @@ pub(super) struct Core {
     latest: Time,
     /// Work before this time is done.
     stepped: Time,
+    /// A read was issued, an alarm set or DMA deferred: other work than C2H frames may be due earlier than it was.
+    pub(super) disturbed: bool,
     pub(super) interrupts: VecDeque<(FuncId, u16, Time)>,
     pub(super) host_profile_written: bool,
     alarms: BinaryHeap<Reverse<Alarm>>,
@@ -85,6 +87,7 @@ impl Core {
             now: Time::ZERO,
             latest: Time::ZERO,
             stepped: Time::ZERO,
+            disturbed: false,
             interrupts: VecDeque::new(),
             host_profile_written: false,
             alarms: BinaryHeap::new(),
@@ -123,6 +126,7 @@ impl Core {
 
     pub(super) fn set_alarm(&mut self, at: Time, kind: AlarmKind, qid: Qid, number: u32) {
         self.sequence += 1;
+        self.disturbed = true;
         self.alarms.push(Reverse(Alarm { at, sequence: self.sequence, kind, qid, number }));
     }
 
@@ -148,6 +152,7 @@ impl Core {
 
     fn defer(&mut self, at: Time, func: FuncId, addr: u64, access: DeferredAccess) {
         self.sequence += 1;
+        self.disturbed = true;
         self.deferred.push(Reverse(Deferred { at, sequence: self.sequence, func, addr, access }));
     }
 
@@ -163,6 +168,12 @@ impl Core {
                 self.give_back(buf);
             }
         }
+    }
+
+    /// Issue a read on the link, now.
+    pub(super) fn issue_read(&mut self, len_bytes: usize, qid: Qid, generation: u32, kind: ReadKind) {
+        self.disturbed = true;
+        self.link.issue(self.now, len_bytes, qid, generation, kind);
     }
 
     // ---- Host memory

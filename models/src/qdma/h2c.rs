@@ -258,7 +258,7 @@ impl H2cEngine {
         }
         queue.fetching = count;
         let bytes = usize::from(count) * H2cDescriptor::SIZE_BYTES;
-        core.link.issue(core.now, bytes, qid, queue.generation, ReadKind::H2cDescriptors(count));
+        core.issue_read(bytes, qid, queue.generation, ReadKind::H2cDescriptors(count));
     }
 
     /// A descriptor fetch is done.
@@ -326,7 +326,7 @@ impl H2cEngine {
         self.beats += beats;
         self.reading += 1;
         let kind = ReadKind::H2cData(queue.func(), descriptor);
-        core.link.issue(core.now, usize::from(descriptor.len_bytes), qid, queue.generation, kind);
+        core.issue_read(usize::from(descriptor.len_bytes), qid, queue.generation, kind);
         self.fetch(core, qid);
     }
 

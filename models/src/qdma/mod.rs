@@ -80,17 +80,17 @@ pub struct Qdma {
     cmpl: CompletionEngine,
 }
 
-/// What is due next.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What is due next. Works due at the same time are done in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
-    Deferred,
-    Read,
-    C2hLanding,
     Completion,
+    C2hLanding,
+    Read,
+    Alarm,
     C2hIssue,
     H2cIssue,
     Writeback,
-    Alarm,
+    Deferred,
 }
 
 impl Qdma {
@@ -241,36 +241,60 @@ impl Qdma {
 
     /// Do all that is due at or before `now`, in order of time. The only call that touches host memory.
     pub fn step(&mut self, now: Time, memory: &mut dyn HostMemory) {
+        self.core.disturbed = false;
+        let mut rarer = self.next_rarer();
         loop {
-            let (time, work) = self.next_work();
+            let (time, work) = self.with_frames(rarer);
             if time > now {
                 break;
             }
             self.core.work_at(time);
             self.run(work, memory);
+            let frames = matches!(work, Work::Completion | Work::C2hLanding | Work::C2hIssue);
+            if !frames || self.core.disturbed {
+                self.core.disturbed = false;
+                rarer = self.next_rarer();
+            }
         }
         self.core.work_at(now);
         self.cmpl.flush(&mut self.core, memory);
         self.core.access_at(now);
     }
 
-    /// The earliest work. Ties go in the order of this list.
+    /// The earliest work. Ties go in the order of [`Work`].
     fn next_work(&self) -> (Time, Work) {
-        let mut first = (self.c2h.next_completion(), Work::Completion);
+        self.with_frames(self.next_rarer())
+    }
+
+    /// The earliest of what there is for each frame, and of `rarer`.
+    #[inline]
+    fn with_frames(&self, rarer: (Time, Work)) -> (Time, Work) {
+        let mut first = rarer;
         for (time, work) in [
-            (self.c2h.next_landing(), Work::C2hLanding),
-            (self.core.link.next_done(), Work::Read),
-            (self.core.next_alarm(), Work::Alarm),
             (self.c2h.next_issue(&self.core), Work::C2hIssue),
+            (self.c2h.next_landing(), Work::C2hLanding),
+            (self.c2h.next_completion(), Work::Completion),
             (self.h2c.next_issue(&self.core), Work::H2cIssue),
-            (self.h2c.next_writeback(), Work::Writeback),
-            (self.core.next_deferred(), Work::Deferred),
         ] {
-            if time < first.0 {
+            if (time, work) < first {
                 first = (time, work);
             }
         }
         first
+    }
+
+    /// The earliest of the rest, which does not depend on the present time. C2H frames change it only where they say so, by
+    /// `Core::disturbed`.
+    fn next_rarer(&self) -> (Time, Work) {
+        [
+            (self.core.link.next_done(), Work::Read),
+            (self.core.next_alarm(), Work::Alarm),
+            (self.h2c.next_writeback(), Work::Writeback),
+            (self.core.next_deferred(), Work::Deferred),
+        ]
+        .into_iter()
+        .min()
+        .unwrap_or((Time::NEVER, Work::Deferred))
     }
 
     fn run(&mut self, work: Work, memory: &mut dyn HostMemory) {
