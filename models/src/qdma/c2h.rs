@@ -533,7 +533,9 @@ impl C2hEngine {
             queue.promised = queue.promised.saturating_sub(promised);
             // One by one: it is one buffer nearly always, and `drain` costs as much as the rest of a small frame's issue.
             for _ in 0..buffers {
-                self.landing_buffers.extend(queue.buffers.pop_front());
+                if let Some(buffer) = queue.buffers.pop_front() {
+                    self.landing_buffers.push_back(buffer);
+                }
             }
         }
         let at = match outcome {

@@ -81,7 +81,7 @@ pub struct Qdma {
 }
 
 /// What is due next. Works due at the same time are done in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Work {
     Completion,
     C2hLanding,
@@ -261,40 +261,38 @@ impl Qdma {
         self.core.access_at(now);
     }
 
-    /// The earliest work. Ties go in the order of [`Work`].
+    /// The earliest work.
     fn next_work(&self) -> (Time, Work) {
         self.with_frames(self.next_rarer())
     }
 
-    /// The earliest of what there is for each frame, and of `rarer`.
+    /// The earliest of what there is for each frame, and of the rarer work. Ties go in the order of [`Work`].
     #[inline]
-    fn with_frames(&self, rarer: (Time, Work)) -> (Time, Work) {
-        let mut first = rarer;
+    fn with_frames(&self, [before, after]: [(Time, Work); 2]) -> (Time, Work) {
+        let mut first = (self.c2h.next_completion(), Work::Completion);
         for (time, work) in [
-            (self.c2h.next_issue(&self.core), Work::C2hIssue),
             (self.c2h.next_landing(), Work::C2hLanding),
-            (self.c2h.next_completion(), Work::Completion),
+            before,
+            (self.c2h.next_issue(&self.core), Work::C2hIssue),
             (self.h2c.next_issue(&self.core), Work::H2cIssue),
+            after,
         ] {
-            if (time, work) < first {
+            if time < first.0 {
                 first = (time, work);
             }
         }
         first
     }
 
-    /// The earliest of the rest, which does not depend on the present time. C2H frames change it only where they say so, by
-    /// `Core::disturbed`.
-    fn next_rarer(&self) -> (Time, Work) {
+    /// The earliest of the rest, which does not depend on the present time: what goes before the issue of frames, and what
+    /// goes after. C2H frames change it only where they say so, by `Core::disturbed`.
+    fn next_rarer(&self) -> [(Time, Work); 2] {
+        let (read, alarm) = (self.core.link.next_done(), self.core.next_alarm());
+        let (writeback, deferred) = (self.h2c.next_writeback(), self.core.next_deferred());
         [
-            (self.core.link.next_done(), Work::Read),
-            (self.core.next_alarm(), Work::Alarm),
-            (self.h2c.next_writeback(), Work::Writeback),
-            (self.core.next_deferred(), Work::Deferred),
+            if alarm < read { (alarm, Work::Alarm) } else { (read, Work::Read) },
+            if deferred < writeback { (deferred, Work::Deferred) } else { (writeback, Work::Writeback) },
         ]
-        .into_iter()
-        .min()
-        .unwrap_or((Time::NEVER, Work::Deferred))
     }
 
     fn run(&mut self, work: Work, memory: &mut dyn HostMemory) {

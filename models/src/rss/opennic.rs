@@ -45,6 +45,14 @@ impl OpennicInput {
             return OpennicInput::default();
         };
         let ihl = (byte(frame, start) & 15) as usize;
+        if let Some(header) = frame.get(start..).and_then(|rest| rest.first_chunk::<24>())
+            && ihl == 5
+        {
+            // Most frames: all of it is there, at fixed places.
+            let [_, _, _, _, _, _, _, _, _, protocol, _, _, s0, s1, s2, s3, d0, d1, d2, d3, p0, p1, p2, p3] = *header;
+            let (source, destination, ports) = ([s0, s1, s2, s3], [d0, d1, d2, d3], [p0, p1, p2, p3]);
+            return OpennicInput { vlan_nibble: 0, protocol, source, destination, ports };
+        }
         OpennicInput {
             vlan_nibble: 0,
             protocol: byte(frame, start + 9),

@@ -14,8 +14,7 @@ const OF_FUNCTION: usize = 2;
 const PORTS_MAX: usize = 2;
 const FUNCTIONS_MAX: usize = 4;
 
-/// What is due next. Things due at the same time are done in this order: ports one after the other, the C2H stream's end,
-/// functions one after the other, grant, H2C.
+/// What is due next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     RxEnd(usize),
@@ -80,48 +79,62 @@ impl Agenda {
     /// Bring the table up to date.
     #[inline]
     pub(super) fn update(&mut self, ports: &[Port], functions: &[Function]) {
-        while self.ports_changed != 0 {
-            let p = self.ports_changed.trailing_zeros() as usize;
-            self.ports_changed &= self.ports_changed - 1;
-            self.ports[p] = times_of_port(&ports[p]);
+        for (p, (times, port)) in self.ports.iter_mut().zip(ports).enumerate() {
+            if self.ports_changed >> p & 1 != 0 {
+                *times = port.due();
+            }
         }
-        while self.functions_changed != 0 {
-            let f = self.functions_changed.trailing_zeros() as usize;
-            self.functions_changed &= self.functions_changed - 1;
-            self.functions[f] = times_of_function(&functions[f]);
+        for (f, (times, function)) in self.functions.iter_mut().zip(functions).enumerate() {
+            if self.functions_changed >> f & 1 != 0 {
+                *times = times_of_function(function);
+            }
         }
-        debug_assert!(ports.iter().zip(&self.ports).all(|(port, times)| times_of_port(port) == *times), "a port");
+        (self.ports_changed, self.functions_changed) = (0, 0);
+        debug_assert!(ports.iter().zip(&self.ports).all(|(port, times)| port.due() == *times), "a port");
         debug_assert!(functions.iter().zip(&self.functions).all(|(f, times)| times_of_function(f) == *times), "a function");
     }
 
-    /// What is due first, and when; [`Time::NEVER`] if nothing is. Of a table that is up to date.
+    /// What is due first, and when; [`Time::NEVER`] if nothing is. The table must be up to date. Things due at the same time
+    /// are done in the order in which they stand here.
     #[inline]
     pub(super) fn first(&self, streams: Streams) -> (Time, Event) {
-        let mut first = (Time::NEVER, Event::Grant);
-        let mut consider = |time: Time, event| {
+        // A place is a number until it is known which is first: cheaper to carry along than an event.
+        const C2H_END: usize = OF_PORT * PORTS_MAX;
+        const FUNCTIONS: usize = C2H_END + 1;
+        const GRANT: usize = FUNCTIONS + OF_FUNCTION * FUNCTIONS_MAX;
+        const H2C: usize = GRANT + 1;
+        let mut first = (Time::NEVER, GRANT);
+        let mut consider = |time: Time, place: usize| {
             if time < first.0 {
-                first = (time, event);
+                first = (time, place);
             }
         };
-        for (p, [rx_end, read, tx_end]) in self.ports[..self.port_count].iter().enumerate() {
-            consider(*rx_end, Event::RxEnd(p));
-            consider(*read, Event::Read(p));
-            consider(*tx_end, Event::TxEnd(p));
+        for (place, &time) in self.ports[..self.port_count].as_flattened().iter().enumerate() {
+            consider(time, place);
         }
-        consider(streams.c2h_end, Event::C2hEnd);
-        for (f, [decide, request]) in self.functions[..self.function_count].iter().enumerate() {
-            consider(*decide, Event::Decide(f));
-            consider(*request, Event::Request);
+        consider(streams.c2h_end, C2H_END);
+        for (place, &time) in self.functions[..self.function_count].as_flattened().iter().enumerate() {
+            consider(time, FUNCTIONS + place);
         }
-        consider(streams.grant, Event::Grant);
-        consider(streams.h2c, Event::H2c);
-        first
+        consider(streams.grant, GRANT);
+        consider(streams.h2c, H2C);
+        let (time, place) = first;
+        let event = match place {
+            0..C2H_END => match place % OF_PORT {
+                0 => Event::RxEnd(place / OF_PORT),
+                1 => Event::Read(place / OF_PORT),
+                _ => Event::TxEnd(place / OF_PORT),
+            },
+            C2H_END => Event::C2hEnd,
+            FUNCTIONS..GRANT => match (place - FUNCTIONS) % OF_FUNCTION {
+                0 => Event::Decide((place - FUNCTIONS) / OF_FUNCTION),
+                _ => Event::Request,
+            },
+            GRANT => Event::Grant,
+            _ => Event::H2c,
+        };
+        (time, event)
     }
-}
-
-#[inline]
-fn times_of_port(port: &Port) -> [Time; OF_PORT] {
-    [port.cmac.rx_due(), port.read_due(), port.tx.due()]
 }
 
 #[inline]

@@ -360,8 +360,11 @@ impl Shell {
     pub fn wire_rx(&mut self, start: Time, port: PortId, data: Vec<u8>, err: bool) {
         let p = port.0 as usize;
         self.ports[p].cmac.announce(start, data, err);
-        self.agenda.port_changed(p);
-        self.update_agenda();
+        // A frame behind others changes nothing that is due.
+        if self.ports[p].cmac.announced() == 1 {
+            self.agenda.port_changed(p);
+            self.update_agenda();
+        }
     }
 
     /// The next frame that left the port: when its last beat left, its bytes, `tuser_err` (constant 0, as upstream).
@@ -627,7 +630,22 @@ impl Shell {
         if last_beat == now {
             self.c2h_end(qdma);
         }
+        for p in 0..self.ports.len() {
+            self.read_if_next(p);
+        }
         true
+    }
+
+    /// Read now, if that is what would come next anyway: while the function is full each frame that leaves lets one in, and
+    /// there is no need to look for what is due.
+    #[inline]
+    fn read_if_next(&mut self, p: usize) {
+        let now = self.now;
+        let [rx_end, read, _] = self.ports[p].due();
+        let is_first = read <= now && rx_end > now;
+        if is_first && self.ports[..p].iter().all(|port| port.due().iter().all(|time| *time > now)) {
+            self.read(p);
+        }
     }
 
     /// A function has room again, and the frame that just left it may be followed by its own last beats.
@@ -755,7 +773,14 @@ impl Port {
         }
     }
 
+    /// When a frame arrives whole, when the reader has something to do, when a frame has left.
+    #[inline]
+    fn due(&self) -> [Time; 3] {
+        [self.cmac.rx_due(), self.read_due(), self.tx.due()]
+    }
+
     /// When the reader has something to do.
+    #[inline]
     fn read_due(&self) -> Time {
         if self.moving.is_some() { self.read_at } else { self.rx.ready_at().max(self.read_at) }
     }
