@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use driver_core::rss::{Key, Table};
 use regs::PortId;
 use traces::golden::{Case, Entry, Expected, Origin, Slot};
@@ -46,6 +46,10 @@ pub fn load(folder: &Path) -> Result<Loaded> {
         case.input.iter().map(|input| Source { path: folder.join(&input.file), port: PortId(input.port) }).collect();
     let input = input::read(&sources, &shape, runts).with_context(here)?;
     let stalls = case.stalls.clone().unwrap_or_else(|| "none".into());
+    ensure!(case.xdp.is_none(), "{}: the case wants an XDP program, and no driver here runs one yet", folder.display());
+    if let Some(hash) = case.rss_hash.as_deref().filter(|hash| *hash != "opennic") {
+        bail!("{}: the case wants the hash `{hash}`; every card here hashes `opennic`", folder.display());
+    }
     let setup = Setup { shape, rss_key, rss_table, pace, ..Setup::default() };
     Ok(Loaded { seed: case.seed, case, setup, input, stalls })
 }
@@ -53,7 +57,10 @@ pub fn load(folder: &Path) -> Result<Loaded> {
 /// Give a card the case's seed and stall pattern.
 pub fn apply(loaded: &Loaded, card: &mut Choice) {
     card.rtl.seed = loaded.seed;
-    card.rtl.stalls.clone_from(&loaded.stalls);
+    // Stalls change no result of a case, so that the command's may take the place of the case's.
+    if card.rtl.stalls == "none" {
+        card.rtl.stalls.clone_from(&loaded.stalls);
+    }
 }
 
 /// A key as on the command line.

@@ -90,7 +90,7 @@ pub struct CardArgs {
     /// Frames under 60 bytes: pad them as a sending NIC would, or keep them as runts
     #[arg(long, value_enum, default_value_t = RuntsArg::Pad)]
     pub runts: RuntsArg,
-    /// Stall pattern on every stream: none, random[:PERCENT], burst, between-beats, host
+    /// Stall pattern on every stream: none, random:PERCENT, bursts:MAX, every:N, between-beats
     #[arg(long, default_value = "none", value_name = "PROFILE")]
     pub stalls: String,
     /// Root seed of stalls, initial state and generated contents

@@ -1,5 +1,6 @@
 //! `onic test`: doctor, goldens and properties, one line each, and one code.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use crate::card::{Choice, Shape};
 use crate::doctor;
 use crate::golden_check;
 use crate::junit::{Outcome, Suite};
+use crate::properties::{self, Config, Failure as Failed, Property};
 
 /// One thing to be tried.
 struct Check {
@@ -115,6 +117,35 @@ fn golden(folder: &Path, card: &Choice, progress: &mut Progress) -> Outcome {
     }
 }
 
-fn property_checks(_args: &TestArgs) -> Vec<Check> {
-    Vec::new()
+fn property_checks(args: &TestArgs) -> Vec<Check> {
+    let seed = args.card.seed;
+    let has_rtl = cfg!(feature = "rtl") && args.card.card != "model";
+    properties::all()
+        .iter()
+        .map(|property| {
+            let cases = args.seeds.unwrap_or(if args.full { property.full } else { property.quick });
+            let run = move |progress: &mut Progress| match has_rtl || !property.needs_rtl {
+                true => try_property(property, cases, seed, progress),
+                false => Outcome::Skipped("it is about RTL".into()),
+            };
+            Check { class: "property", name: property.name.into(), run: Box::new(run) }
+        })
+        .collect()
+}
+
+fn try_property(property: &Property, cases: u32, seed: u64, progress: &mut Progress) -> Outcome {
+    let progress = RefCell::new(progress);
+    let told = |done, total| progress.borrow_mut().at(property.name, done, total);
+    let config = Config { cases, seed, folder: Path::new(crate::failure::FOLDER), progress: &told };
+    match property.run(&config) {
+        Ok(report) => {
+            report.coverage.iter().for_each(|line| eprintln!("{}: {line}", property.name));
+            Outcome::Passed
+        }
+        Err(Failed::Card(error)) => Outcome::Error(load::no_card(error).error.to_string()),
+        Err(failure) => {
+            let text = failure.to_string();
+            Outcome::Failed(text.lines().next().unwrap_or_default().into(), format!("error: {text}"))
+        }
+    }
 }

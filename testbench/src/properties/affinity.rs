@@ -1,5 +1,5 @@
 //! One flow, one queue: a frame's hash and queue are its own, whoever comes before, behind or into the same beat
-//! (case ONIC-05, quirks Q1 and Q3).
+//! (case ONIC-05, quirks Q18 and Q3).
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) const AFFINITY: Property = Property {
     doc: "a frame's hash and queue are the same alone, with gaps, back to back, and among any neighbours",
     needs_rtl: true,
     quick: 10,
-    full: 60,
+    full: 100,
     kept: kept!("affinity"),
     check,
 };

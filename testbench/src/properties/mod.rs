@@ -44,9 +44,6 @@ use std::path::{Path, PathBuf};
 
 use crate::execute::ExecuteError;
 
-/// From how many cases on a property must have reached all that it wants to reach.
-pub const COVERED_FROM: u32 = 300;
-
 /// How a property is tried.
 #[derive(Clone, Copy)]
 pub struct Config<'a> {
@@ -75,7 +72,7 @@ pub enum Failure {
     /// A case fails.
     #[error(transparent)]
     Case(Box<FailedCase>),
-    /// Every case held, and yet they did not reach all that they should have.
+    /// Every case held, and yet they did not reach all that they should have: a gap in the cases, no fault of a card.
     #[error("{cases} cases held, but did not reach enough: {}", .missing.join("; "))]
     Coverage {
         /// How many held.
@@ -130,7 +127,7 @@ pub struct Property {
     pub needs_rtl: bool,
     /// Cases in `onic test`.
     pub quick: u32,
-    /// Cases in `onic test --full`.
+    /// Cases in `onic test --full`. From so many on they must have reached all that they should.
     pub full: u32,
     /// File of the seeds that once failed.
     kept: &'static str,

@@ -23,8 +23,8 @@ pub(super) const OVERFLOW: Property = Property {
     name: "overflow",
     doc: "a slow host at line or bus pace: drops add up by counters and by monitors, survivors are whole and in order",
     needs_rtl: true,
-    quick: 10,
-    full: 60,
+    quick: 15,
+    full: 200,
     kept: kept!("overflow"),
     check,
 };
@@ -53,7 +53,8 @@ fn case() -> impl Strategy<Value = Case> {
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     runner::ready(&["model", "hybrid"], &[1, 2])?;
-    runner::cases(property, config, Coverage::default(), &case(), Case::wire, |case, coverage| {
+    let goals = ["model", "hybrid"].map(|card| (format!("cases with overflow on {card}"), 30));
+    runner::cases(property, config, Coverage::with_goals(goals), &case(), Case::wire, |case, coverage| {
         let wire = case.wire();
         let pace = if case.bus { Pace::Bus } else { Pace::Line };
         let trial = Trial { pace, host_profile: case.host, ..Trial::fast(&case.bed, &wire) };

@@ -34,8 +34,8 @@ pub(super) const PORT_ONE: Property = Property {
     name: "port-one",
     doc: "traffic on port 1 alone: function 1 gets all of it, function 0 sees and counts none",
     needs_rtl: true,
-    quick: 4,
-    full: 20,
+    quick: 6,
+    full: 60,
     kept: kept!("port-one"),
     check: check_port_one,
 };

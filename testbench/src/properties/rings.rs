@@ -21,8 +21,8 @@ pub(super) const RINGS: Property = Property {
     name: "rings",
     doc: "rings of 4 to 4096 entries, three laps and more in both directions: all frames once and in order",
     needs_rtl: false,
-    quick: 12,
-    full: 60,
+    quick: 15,
+    full: 200,
     kept: kept!("rings"),
     check: check_rings,
 };

@@ -11,7 +11,7 @@ use traces::synth::Rng;
 
 use super::bed::Bed;
 use super::coverage::Coverage;
-use super::{COVERED_FROM, Config, FailedCase, Failure, Property, Report};
+use super::{Config, FailedCase, Failure, Property, Report};
 use crate::failure;
 use crate::run::InFrame;
 
@@ -57,7 +57,7 @@ where
         Ok(())
     });
     match result {
-        Ok(()) => report(config.cases, &coverage.into_inner()),
+        Ok(()) => report(property, config.cases, &coverage.into_inner()),
         Err(TestError::Fail(reason, case)) => Err(failed(property, config, reason.message(), &case, &frames(&case))),
         Err(TestError::Abort(reason)) => Err(failed(property, config, reason.message(), &"no case could be made", &[])),
     }
@@ -76,12 +76,12 @@ pub(super) fn sweep<T: Debug>(
         check(step, &mut coverage).map_err(|message| failed(property, config, &message, step, &frames(step)))?;
         (config.progress)(done as u64 + 1, steps.len() as u64);
     }
-    report(steps.len() as u32, &coverage)
+    report(property, steps.len() as u32, &coverage)
 }
 
-fn report(cases: u32, coverage: &Coverage) -> Result<Report, Failure> {
+fn report(property: &Property, cases: u32, coverage: &Coverage) -> Result<Report, Failure> {
     let missing = coverage.missing();
-    if cases >= COVERED_FROM && !missing.is_empty() {
+    if cases >= property.full && !missing.is_empty() {
         return Err(Failure::Coverage { cases, missing });
     }
     Ok(Report { cases, coverage: coverage.lines() })

@@ -20,8 +20,8 @@ pub(super) const SAME: Property = Property {
     name: "same",
     doc: "ten timings (stalls, clock phases, initial state, reset length) of one input give the same result",
     needs_rtl: true,
-    quick: 3,
-    full: 30,
+    quick: 4,
+    full: 60,
     kept: kept!("same"),
     check,
 };

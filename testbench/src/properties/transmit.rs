@@ -19,7 +19,7 @@ pub(super) const TRANSMIT: Property = Property {
     doc: "host frames leave at their function's port, whole and in the order of their queue, whatever comes in meanwhile",
     needs_rtl: true,
     quick: 15,
-    full: 100,
+    full: 200,
     kept: kept!("transmit"),
     check,
 };
@@ -58,7 +58,7 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     runner::ready(&["model", "hybrid"], &[1, 2])?;
     let held = "two-beat frames held between beats";
     let (held_h2c, held_out) = (format!("{held}, H2C"), format!("{held}, wire out"));
-    let goals = [("frames sent".to_string(), 8_000), (held_h2c.clone(), 100), (held_out.clone(), 100)];
+    let goals = [("frames sent".to_string(), 10_000), (held_h2c.clone(), 500), (held_out.clone(), 500)];
     runner::cases(property, config, Coverage::with_goals(goals), &case(), Case::frames, |case, coverage| {
         let (host, wire) = (case.host(), case.wire());
         let trial = Trial { host: &host, ..Trial::fast(&case.bed, &wire) };

@@ -4,10 +4,10 @@
 //! # onic golden 1, origin: ours
 //! # place, queue or drop reason: frames, bytes
 //! # fn0 q0: 2 frames, 120 bytes
-//! # port0.dropped rx_error: 1 frames, 30 bytes
+//! # port0.dropped error: 1 frames, 30 bytes
 //! fn0 q0 #0 in=port0/0 len=60 bytes=0123456789abcdef hash=08a4cc88 verdict=-
 //! fn0 q0 #1 in=port0/2 len=60 bytes=fedcba9876543210 hash=00000000 verdict=-
-//! port0.dropped rx_error #0 in=port0/1 len=30 bytes=1111111111111111 hash=- verdict=-
+//! port0.dropped error #0 in=port0/1 len=30 bytes=1111111111111111 hash=- verdict=-
 //! ```
 //!
 //! Only facts that no pipeline stage can change are in it. A line holds: where the frame came out; its queue, the reason
