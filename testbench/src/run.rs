@@ -182,6 +182,7 @@ pub struct Run {
     tally: Tally,
     last_progress: Time,
     progress_mark: u64,
+    _closer: Closer,
 }
 
 /// A vector's queues, to be polled at a time.
@@ -192,6 +193,16 @@ struct Poll {
     vector: Vector,
 }
 
+/// Closes the card when the run is over, however it ends: a driver whose card has stopped keeps its memory, and with it the
+/// bench and the card, for good.
+struct Closer(Arc<Bench>);
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.0.card(|card| card.close());
+    }
+}
+
 impl Run {
     /// Reset the card, bring up a driver for each function, start the queues.
     ///
@@ -200,6 +211,7 @@ impl Run {
     pub fn start(card: Box<dyn Card>, setup: &Setup) -> Result<Run, RunError> {
         let shape = &setup.shape;
         let bench = Bench::new(card, shape.functions, setup.check_memory, setup.hang_cycles);
+        let closer = Closer(Arc::clone(&bench));
         bench.reset()?;
         let mut drivers: Vec<CardDriver> = Vec::new();
         for func in (0..shape.functions).map(FuncId) {
@@ -213,7 +225,16 @@ impl Run {
         }
         bench.gate_wire(setup.pace == Pace::Fast);
         let now = bench.now();
-        Ok(Run { bench, drivers, setup: setup.clone(), polls: VecDeque::new(), tally: Tally::default(), last_progress: now, progress_mark: 0 })
+        Ok(Run {
+            bench,
+            drivers,
+            setup: setup.clone(),
+            polls: VecDeque::new(),
+            tally: Tally::default(),
+            last_progress: now,
+            progress_mark: 0,
+            _closer: closer,
+        })
     }
 
     /// The bench.

@@ -245,15 +245,20 @@ impl Card for HybridCard {
     fn idle(&self) -> bool {
         self.shell.idle() && self.qdma.inside() == 0
     }
-}
 
-impl Drop for HybridCard {
-    fn drop(&mut self) {
-        // The run is over: nobody is left to return an error to.
+    fn close(&mut self) {
+        self.shell.simulation().close_waves();
+        // Nobody is left to return an error to.
         if let Some(path) = self.coverage.take()
             && let Err(error) = self.shell.simulation().write_coverage(&path)
         {
             eprintln!("warning: {error}");
         }
+    }
+}
+
+impl Drop for HybridCard {
+    fn drop(&mut self) {
+        self.close();
     }
 }

@@ -181,4 +181,7 @@ pub trait Card: Send + Any {
 
     /// Nothing inside moves until something from outside does.
     fn idle(&self) -> bool;
+
+    /// The run is over: write out what was recorded. The card itself may live on, if somebody still holds it.
+    fn close(&mut self) {}
 }

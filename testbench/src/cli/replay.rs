@@ -84,7 +84,14 @@ impl<'a> Request<'a> {
             }
             None => (None, load::input(&args.inputs, &args.card)?),
         };
-        cards.card.rtl.coverage.clone_from(&args.out.coverage);
+        if let Some(path) = &args.out.coverage {
+            if cards.card.name == "model" {
+                return Err(anyhow!("--coverage is of RTL, and card `model` has none").into());
+            }
+            // Written when the run is over; found out now whether it can be.
+            fs::File::create(path).with_context(|| path.display().to_string())?;
+            cards.card.rtl.coverage = Some(path.clone());
+        }
         let frames = chosen(&input, args)?;
         let expect = args.expect.as_deref().map(read_expected).transpose()?;
         Ok(Request { args, cards, case, input, frames, expect })

@@ -10,7 +10,8 @@ use fst_reader::{FstFilter, FstHierarchyEntry, FstReader, FstSignalHandle, FstSi
 /// An FST file.
 pub struct Fst {
     reader: FstReader<BufReader<File>>,
-    signals: BTreeMap<String, FstSignalHandle>,
+    /// Numbers of handles, which can't be copied.
+    signals: BTreeMap<String, usize>,
 }
 
 impl Fst {
@@ -23,7 +24,7 @@ impl Fst {
             FstHierarchyEntry::Scope { name, .. } => scopes.push(name),
             FstHierarchyEntry::UpScope => drop(scopes.pop()),
             FstHierarchyEntry::Var { name, handle, .. } => {
-                signals.insert(format!("{}.{}", scopes.join("."), gtkwave_name(&name)), handle);
+                signals.insert(format!("{}.{}", scopes.join("."), gtkwave_name(&name)), handle.get_index());
             }
             _ => {}
         };
@@ -38,6 +39,7 @@ impl Fst {
         (header.start_time, header.end_time)
     }
 
+    pub fn names(&self) -> Vec<String> { self.signals.keys().cloned().collect() }
     /// There is a signal of this name.
     pub fn has(&self, name: &str) -> bool {
         self.signals.contains_key(name)
@@ -45,7 +47,7 @@ impl Fst {
 
     /// A signal's value at a time, as bytes: byte 0 is bits 7:0.
     pub fn value(&mut self, name: &str, time: u64) -> Vec<u8> {
-        let handle = *self.signals.get(name).unwrap_or_else(|| panic!("no signal {name}"));
+        let index = *self.signals.get(name).unwrap_or_else(|| panic!("no signal {name}"));
         let mut bits = Vec::new();
         let each = |at: u64, _: FstSignalHandle, value: FstSignalValue<'_>| {
             if let (true, FstSignalValue::String(value)) = (at <= time, value) {
@@ -53,7 +55,7 @@ impl Fst {
             }
             Ok::<(), ()>(())
         };
-        self.reader.read_signals(&FstFilter::filter_signals(vec![handle]), each).expect("values");
+        self.reader.read_signals(&FstFilter::filter_signals(vec![FstSignalHandle::from_index(index)]), each).expect("values");
         assert!(!bits.is_empty(), "{name} has no value at {time}");
         let byte = |bits: &[u8]| bits.iter().fold(0, |byte, &bit| byte << 1 | u8::from(bit == b'1'));
         bits.rchunks(8).map(byte).collect()
