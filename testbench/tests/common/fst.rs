@@ -39,7 +39,6 @@ impl Fst {
         (header.start_time, header.end_time)
     }
 
-    pub fn names(&self) -> Vec<String> { self.signals.keys().cloned().collect() }
     /// There is a signal of this name.
     pub fn has(&self, name: &str) -> bool {
         self.signals.contains_key(name)
