@@ -164,6 +164,7 @@ impl Simulation {
     /// Assertions on or off; off at the start. Turn them on once every clock domain has been in reset: before that they
     /// judge random contents.
     pub fn assertions(&mut self, on: bool) {
+        self.note_assertions(on);
         self.top.pin_mut().assertions(on);
     }
 

@@ -1,7 +1,7 @@
 //! What a run did to the input pins, and playing it again: from Rust, and from a bare C++ loop.
 //!
 //! This is for benchmarks. The bare loop is the honest opponent of everything that drives RTL from Rust: the same pin
-//! values, the same evaluations, the same library, and nothing to decide. It reads no outputs, so it is a little faster
+//! values, the same evaluations, the same library, assertions on from the same evaluation, and nothing to decide. It reads no outputs, so it is a little faster
 //! than any harness could be; that it computed the same is seen by [`BareLoop::run`]'s outputs at the end.
 
 use cxx::UniquePtr;
@@ -16,6 +16,14 @@ pub struct Recording {
     steps: Vec<Step>,
     changes: Vec<Change>,
     bytes: Vec<u8>,
+    switches: Vec<Switch>,
+}
+
+/// Assertions were turned on or off before evaluation `step`: they cost a good part of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Switch {
+    step: usize,
+    on: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,7 +70,11 @@ impl Recording {
     pub fn play(&self, simulation: &mut Simulation) -> Result<(), Box<Stopped>> {
         let inputs = simulation.all_inputs();
         let mut changes = self.changes.iter();
-        for step in &self.steps {
+        let mut switches = self.switches.iter().peekable();
+        for (number, step) in self.steps.iter().enumerate() {
+            while let Some(switch) = switches.next_if(|switch| switch.step <= number) {
+                simulation.assertions(switch.on);
+            }
             for change in changes.by_ref().take(step.changes) {
                 let Some(input) = inputs.get(change.input) else { continue };
                 simulation.set_bytes(input, &self.bytes[change.start..change.start + input.len_bytes()]);
@@ -75,10 +87,16 @@ impl Recording {
 
 /// A recording, ready for the C++ loop on one simulation.
 pub struct BareLoop {
-    replay: UniquePtr<ffi::Replay>,
+    /// Cut where assertions are switched.
+    parts: Vec<Part>,
     owner: u32,
     /// What the replay's addresses point into. Never touched again.
     _bytes: Vec<u8>,
+}
+
+struct Part {
+    assertions: Option<bool>,
+    replay: UniquePtr<ffi::Replay>,
 }
 
 impl BareLoop {
@@ -93,12 +111,20 @@ impl BareLoop {
             let (to, len) = inputs[change.input].range();
             ffi::ChangeInfo { to, from: bytes[change.start..change.start + len].as_ptr() as usize, bytes: len }
         };
-        let changes: Vec<_> = recording.changes.iter().map(change).collect();
-        let steps: Vec<_> = recording.steps.iter().map(|s| ffi::StepInfo { time_ps: s.time_ps, changes: s.changes }).collect();
-        // SAFETY: `range` gives a port's own address and length; `from` points into `bytes`, whose buffer lives as long
-        // as the loop and is not written; the recorder counts a step's changes as it appends them.
-        let replay = unsafe { ffi::make_replay(&steps, &changes) };
-        BareLoop { replay, owner: simulation.id, _bytes: bytes }
+        let mut parts = Vec::new();
+        let (mut step, mut first_change, mut assertions) = (0, 0, None);
+        let cuts = recording.switches.iter().map(|switch| (switch.step, Some(switch.on)));
+        for (end, next) in cuts.chain([(recording.steps.len(), None)]) {
+            let steps = &recording.steps[step..end];
+            let count: usize = steps.iter().map(|step| step.changes).sum();
+            let changes: Vec<_> = recording.changes[first_change..first_change + count].iter().map(change).collect();
+            let steps: Vec<_> = steps.iter().map(|s| ffi::StepInfo { time_ps: s.time_ps, changes: s.changes }).collect();
+            // SAFETY: `range` gives a port's own address and length; `from` points into `bytes`, whose buffer lives as
+            // long as the loop and is not written; `changes` are as many as `steps` count.
+            parts.push(Part { assertions, replay: unsafe { ffi::make_replay(&steps, &changes) } });
+            (step, first_change, assertions) = (end, first_change + count, next);
+        }
+        BareLoop { parts, owner: simulation.id, _bytes: bytes }
     }
 
     /// Run it, once: it starts from the state in which the recording began.
@@ -110,10 +136,15 @@ impl BareLoop {
     /// On another simulation than the one it was made for.
     pub fn run(&self, simulation: &mut Simulation) -> Result<(), Box<Stopped>> {
         assert_eq!(self.owner, simulation.id, "a loop for another simulation");
-        let Some(replay) = self.replay.as_ref() else { return Ok(()) };
-        // SAFETY: the assertion says that the replay was made from this simulation's ports.
-        let said_something = unsafe { ffi::run_replay(simulation.top.pin_mut(), replay) };
-        if said_something { simulation.collect() } else { Ok(()) }
+        for part in &self.parts {
+            part.assertions.into_iter().for_each(|on| simulation.assertions(on));
+            let Some(replay) = part.replay.as_ref() else { continue };
+            // SAFETY: the assertion says that the replay was made from this simulation's ports.
+            if unsafe { ffi::run_replay(simulation.top.pin_mut(), replay) } {
+                simulation.collect()?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -140,6 +171,13 @@ impl Simulation {
     fn all_inputs(&self) -> Vec<WideInput> {
         let names = self.ports.iter().filter(|port| port.is_input).map(|port| &port.name);
         names.filter_map(|name| self.wide_input(name, 0, 1).ok()).collect()
+    }
+
+    pub(super) fn note_assertions(&mut self, on: bool) {
+        if let Some(recorder) = &mut self.pins {
+            let step = recorder.recording.steps.len();
+            recorder.recording.switches.push(Switch { step, on });
+        }
     }
 
     #[cold]
