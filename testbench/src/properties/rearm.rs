@@ -74,12 +74,12 @@ fn together(card: &str, wire: &[InFrame]) -> Result<Vec<bool>, String> {
 }
 
 /// How far behind the first frame the second may be to be taken in the same poll, which re-arms when it has taken it. Found
-/// by halving: that the frames' ways through card and host take long says nothing of when they cross.
+/// by halving, on the second of two pairs: a ring that was armed empty notifies otherwise than one that went on from there.
 fn edge_ns(card: &str) -> Result<u64, String> {
     let (mut early, mut late) = (0, PERIOD_NS / 2);
     while late - early > CYCLE_NS as u64 {
         let middle = early.midpoint(late);
-        if together(card, &pairs([middle]))?[0] { early = middle } else { late = middle }
+        if together(card, &pairs([PERIOD_NS / 2, middle]))?[1] { early = middle } else { late = middle }
     }
     Ok(early)
 }
