@@ -167,6 +167,9 @@ pub enum StartError {
     /// Verilator or the waves file.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// The RTL stopped before its first edge: a parameter that it refuses.
+    #[error(transparent)]
+    Stopped(#[from] Box<Stopped>),
 }
 
 /// The shell, running.
@@ -254,6 +257,8 @@ struct Port {
     under_way_beats: u32,
     /// Beats whose frame has ended but that `rx_room_beats` may not show yet, by age.
     settling: [u32; ROOM_LAG_CYCLES],
+    /// Edges until all of them are in the room.
+    settling_cycles: usize,
     /// After so many frames comes the one whose `tkeep` is to be broken.
     hole_in: Option<u64>,
 }
@@ -347,6 +352,9 @@ impl ShellRtl {
             let pin = simulation.input::<u16>(name)?;
             simulation.set(pin, value);
         }
+        // To Verilator a clock that is high at the first evaluation has not risen: the first edge, and a reset of one cycle
+        // with it, would be lost.
+        simulation.eval(0)?;
         let stall = |name: &str| Stall::new(config.stalls, config.seed, name);
         let ports = (0..config.ports).map(|port| Port::bind(&mut simulation, config, PortId(port))).collect::<Result<Vec<_>, _>>()?;
         let funcs = (0..config.functions).map(|func| FuncMonitor::bind(&simulation, func, config.functions));
@@ -426,6 +434,7 @@ impl ShellRtl {
             port.under_way.clear();
             port.under_way_beats = 0;
             port.settling = [0; ROOM_LAG_CYCLES];
+            port.settling_cycles = 0;
         }
     }
 
@@ -444,6 +453,12 @@ impl ShellRtl {
     #[inline]
     pub fn qdma_moved(&mut self) {
         self.ask_h2c = true;
+    }
+
+    /// A C2H frame waits for the QDMA, which refused it.
+    #[inline]
+    pub fn waits_for_qdma(&self) -> bool {
+        self.c2h.gate.held_by_qdma
     }
 
     /// The time of the last edge, or what [`ShellRtl::pass`] made of it.
@@ -476,10 +491,10 @@ impl ShellRtl {
         if edge.has(AXIS) {
             self.before_axis(qdma)?;
         }
-        for index in 0..self.ports.len() {
-            if edge.has(CMAC + index) {
-                self.before_cmac(index)?;
-            }
+        let mut ports = edge.rising >> CMAC;
+        while ports != 0 {
+            self.before_cmac(ports.trailing_zeros() as usize)?;
+            ports &= ports - 1;
         }
         if edge.has(AXIL) && !self.master.is_idle() {
             self.before_axil()?;
@@ -830,6 +845,7 @@ impl Port {
             under_way: VecDeque::new(),
             under_way_beats: 0,
             settling: [0; ROOM_LAG_CYCLES],
+            settling_cycles: 0,
             hole_in: config.tap.filter(|tap| tap.kind == TapKind::HoleInKeep && id.0 == 0).map(|tap| tap.frame),
         })
     }
@@ -837,13 +853,16 @@ impl Port {
     /// The end of a frame in the receive side; and the beats of those that ended a while ago are in the room by now.
     #[inline]
     fn look_at_rx_end(&mut self, simulation: &Simulation) -> Option<Fate> {
-        if self.under_way_beats > 0 {
-            self.under_way_beats -= self.settling[ROOM_LAG_CYCLES - 1];
+        if self.settling_cycles > 0 {
+            self.settling_cycles -= 1;
+            let [.., oldest] = self.settling;
+            self.under_way_beats -= oldest;
             self.settling.copy_within(..ROOM_LAG_CYCLES - 1, 1);
             self.settling[0] = 0;
         }
         let fate = self.rx_end.as_ref()?.look(simulation, rx_fate)?;
         self.settling[0] = self.under_way.pop_front().unwrap_or(0);
+        self.settling_cycles = ROOM_LAG_CYCLES;
         Some(fate)
     }
 
