@@ -100,6 +100,8 @@ impl Teller<'_> {
 
     fn subject(&self, difference: &Difference, position: Option<usize>) -> String {
         match position.and_then(|at| self.input.get(at)) {
+            // Of a part of the input, as `--only` makes one, the number of frames says nothing.
+            Some(frame) if frame.index >= self.input.len() as u64 => format!("{}, packet {}", difference.lane, frame.index),
             Some(frame) => format!("{}, packet {} of {}", difference.lane, frame.index, self.input.len()),
             None => format!("{}, a frame that belongs to no packet", difference.lane),
         }

@@ -448,3 +448,68 @@ fn coverage_is_written() {
     folder.onic(&["replay", &common::case("rss-mix"), "--coverage", "no/such/folder/cov.dat"]).code(2).says("cov.dat");
     folder.onic(&["replay", &common::case("rss-mix"), "--card", "model", "--coverage", "cov.dat"]).code(2).says("has none");
 }
+
+// ---- The walk-through ----
+
+/// The page with the output of each of its commands as it is now.
+fn walk_through(page: &str, folder: &Folder) -> String {
+    let mut made = String::new();
+    let mut in_console = false;
+    for line in page.lines() {
+        match line {
+            "```console" => in_console = true,
+            "```" => in_console = false,
+            _ => {}
+        }
+        match line.strip_prefix("$ ").filter(|_| in_console) {
+            Some(command) => {
+                let ran = folder.shell(command);
+                let out = ran.out();
+                let shown = out.lines().chain(ran.stderr.lines()).filter(|line| !is_progress(line));
+                made += &shown.fold(format!("{line}\n"), |made, line| made + line + "\n");
+            }
+            None if in_console && line != "```console" => {} // the output that stood here
+            None => made += &format!("{line}\n"),
+        }
+    }
+    made
+}
+
+/// A line like `hybrid: 20 of 320 frames` is printed when a machine is slow.
+fn is_progress(line: &str) -> bool {
+    line.split_once(": ").is_some_and(|(who, rest)| {
+        let mut words = rest.split(' ');
+        let counts = words.next().is_some_and(|word| word.parse::<u64>().is_ok()) && words.next() == Some("of");
+        counts && !who.contains(' ')
+    })
+}
+
+/// Without the numbers of cycles, which move with the RTL: after the word, a line has no digits.
+fn without_cycles(text: &str) -> String {
+    let masked = text.lines().map(|line| match line.find("cycle") {
+        Some(at) => line[..at].to_owned() + &line[at..].replace(|c: char| c.is_ascii_digit(), ""),
+        None => line.to_owned(),
+    });
+    masked.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_walk_through_is_what_happens() {
+    fault_build(1, 1);
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/debug-a-mismatch.md");
+    let page = std::fs::read_to_string(&path).expect("the page");
+    let folder = Folder::new();
+    let golden = folder.path("traces/golden");
+    std::fs::create_dir_all(&golden).expect("the temporary folder");
+    folder.golden("rss-mix");
+    std::fs::rename(folder.path("rss-mix"), golden.join("rss-mix")).expect("the temporary folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_onic"), folder.path("onic")).expect("the temporary folder");
+    let made = walk_through(&page, &folder);
+    if std::env::var_os("ONIC_WRITE_DOCS").is_some() {
+        return std::fs::write(&path, &made).expect("the page");
+    }
+    assert!(
+        without_cycles(&page) == without_cycles(&made),
+        "docs/debug-a-mismatch.md is stale: ONIC_WRITE_DOCS=1 cargo test -p testbench --test alarms walk_through\n{made}"
+    );
+}
