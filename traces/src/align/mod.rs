@@ -232,8 +232,8 @@ impl Ignore {
     }
 }
 
-/// How `got` differs from `expected`; empty if it doesn't. In the order of the expected frames, extra ones at their place
-/// among those got.
+/// How `got` differs from `expected`; empty if it doesn't. In the order of the input where that is known, else of the
+/// expected frames, extra ones at their place among those got.
 #[must_use]
 pub fn compare(expected: &[Item<'_>], got: &[Item<'_>], ignore: &Ignore) -> Vec<Difference> {
     let mut comparison = Comparison::new(expected, got, ignore);

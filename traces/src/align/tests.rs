@@ -135,3 +135,32 @@ fn ignored_fields_do_not_differ() {
     assert_eq!(compare(&items(&expected, false), &items(&got, false), &Ignore::fields(["ip.checksum"])), []);
     assert_eq!(compare(&items(&expected, false), &items(&got, false), &Ignore::fields(["ip.ttl"])).len(), 1);
 }
+
+/// Two lanes exchange frames: each leaves a gap that another frame fills, and still none of them is corrupt.
+#[test]
+fn a_frame_that_is_whole_elsewhere_is_misrouted_and_nothing_else() {
+    let lane = |queue| Lane { point: Point::Function(0), queue: Some(queue) };
+    let frames: Vec<[u8; 60]> = (0..6).map(|n| [n; 60]).collect();
+    let item = |queue, n: usize| Item::new(lane(queue), &frames[n]);
+    let expected = [item(0, 0), item(0, 1), item(0, 2), item(1, 3), item(1, 4), item(1, 5)];
+    let got = [item(0, 0), item(0, 4), item(0, 2), item(1, 3), item(1, 1), item(1, 5)];
+    let found = compare(&expected, &got, &Ignore::default());
+    let [difference] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((difference.class, difference.expected, difference.got, difference.count), (Class::Misrouted, Some(1), Some(4), 2));
+}
+
+/// What loses every third frame asks for no queue: one report, told by the first in the input's order.
+#[test]
+fn frames_lost_from_several_queues_are_one_cause() {
+    let frames: Vec<[u8; 60]> = (0..12).map(|n| [n; 60]).collect();
+    let item = |n: usize| {
+        let lane = Lane { point: Point::Function(0), queue: Some(3 - n as u32 % 4) };
+        Item { input: Some(n as u64), ..Item::new(lane, &frames[n]) }
+    };
+    let mut expected: Vec<_> = (0..12).map(item).collect();
+    expected.sort_by_key(|item| item.lane.queue);
+    let got: Vec<_> = expected.iter().copied().filter(|item| item.input.is_some_and(|n| n % 3 != 1)).collect();
+    let found = compare(&expected, &got, &Ignore::default());
+    let [difference] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((difference.class, difference.input, difference.count), (Class::Lost, Some(1), 4));
+}
