@@ -73,7 +73,11 @@ impl Teller<'_> {
         let edge = self.edge(&difference).or(last_seen.as_ref().map(|&(time, _)| time));
         let mut text = format!("{}: {}", self.subject(&difference, position), what(&difference, self.want, self.have));
         let name = &self.expected.card;
-        let _ = write!(text, "\n  expected  {}", side(self.frame(difference.expected, self.want), &difference, true, name, None));
+        let _ = write!(
+            text,
+            "\n  expected  {}",
+            side(self.frame(difference.expected, self.want), &difference, true, name, None)
+        );
         let got = self.frame(difference.got, self.have);
         let name = match &last_seen {
             Some((_, place)) => format!("{}, last seen {place}", self.got.card),
@@ -101,7 +105,9 @@ impl Teller<'_> {
     fn subject(&self, difference: &Difference, position: Option<usize>) -> String {
         match position.and_then(|at| self.input.get(at)) {
             // Of a part of the input, as `--only` makes one, the number of frames says nothing.
-            Some(frame) if frame.index >= self.input.len() as u64 => format!("{}, packet {}", difference.lane, frame.index),
+            Some(frame) if frame.index >= self.input.len() as u64 => {
+                format!("{}, packet {}", difference.lane, frame.index)
+            }
             Some(frame) => format!("{}, packet {} of {}", difference.lane, frame.index, self.input.len()),
             None => format!("{}, a frame that belongs to no packet", difference.lane),
         }
@@ -141,8 +147,14 @@ impl Teller<'_> {
             let known = self.frame(expected, self.want).and_then(|frame| frame.input);
             known.or_else(|| self.frame(got, self.have).and_then(|frame| frame.input))
         };
-        let mut named: Vec<String> =
-            difference.others.iter().filter_map(input).filter_map(|at| self.input.get(at)).map(|frame| frame.index.to_string()).take(NAMED).collect();
+        let mut named: Vec<String> = difference
+            .others
+            .iter()
+            .filter_map(input)
+            .filter_map(|at| self.input.get(at))
+            .map(|frame| frame.index.to_string())
+            .take(NAMED)
+            .collect();
         if difference.others.len() > NAMED && !named.is_empty() {
             named.push("…".into());
         }

@@ -62,7 +62,10 @@ pub fn emerged(outcome: &Outcome, input: &[InFrame], functions: u8) -> Vec<Emerg
             data: delivered.data.clone(),
             input: known,
             hash: known.and(path).and_then(|path| path.rss).map(|(_, hash, _)| hash),
-            cycle: delivered.crossing.as_ref().map_or(delivered.time.0 / CYCLE_PS, |crossing| cycle_before(crossing.last())),
+            cycle: delivered
+                .crossing
+                .as_ref()
+                .map_or(delivered.time.0 / CYCLE_PS, |crossing| cycle_before(crossing.last())),
             crossing: delivered.crossing.clone(),
             time: delivered.time,
             drop: None,
@@ -120,7 +123,8 @@ pub fn compare(got: &Outcome, expected: &Outcome, input: &[InFrame], functions: 
     // A card without monitors shows no drops, and one that overflowed drops others than the model: only what came out of both
     // can be compared then.
     let comparable = |frame: &&Emerged| (exact && !loose) || !frame.point.is_drop();
-    let (want, have): (Vec<_>, Vec<_>) = (want.iter().filter(comparable).collect(), have.iter().filter(comparable).collect());
+    let (want, have): (Vec<_>, Vec<_>) =
+        (want.iter().filter(comparable).collect(), have.iter().filter(comparable).collect());
     let want_items: Vec<Item<'_>> = want.iter().map(|frame| item(frame)).collect();
     let have_items: Vec<Item<'_>> = have.iter().map(|frame| item(frame)).collect();
     let mut differences = align::compare(&want_items, &have_items, &Ignore::default());
@@ -148,7 +152,9 @@ pub fn self_check(outcome: &Outcome) -> Vec<Finding> {
     for (source, sum) in [("the card's counters", &outcome.by_counters), ("the port monitors", &outcome.by_monitors)] {
         match sum.astray() {
             0 => {}
-            frames if sum.inside > 0 => add("sum", format!("{}: by {source} {frames} frames never came out: {sum}", outcome.card)),
+            frames if sum.inside > 0 => {
+                add("sum", format!("{}: by {source} {frames} frames never came out: {sum}", outcome.card))
+            }
             frames => add("sum", format!("{}: by {source} {frames} frames are unaccounted for: {sum}", outcome.card)),
         }
     }
@@ -171,7 +177,10 @@ pub fn self_check(outcome: &Outcome) -> Vec<Finding> {
 /// these do not explain stay.
 pub fn explain_sums(findings: &mut [Finding], own: &mut Vec<Finding>, got: &Outcome) {
     let frames = |class: Class| -> i128 {
-        let of_class = findings.iter().filter_map(|finding| finding.difference.as_ref()).filter(|difference| difference.class == class);
+        let of_class = findings
+            .iter()
+            .filter_map(|finding| finding.difference.as_ref())
+            .filter(|difference| difference.class == class);
         of_class.map(|difference| difference.count as i128).sum()
     };
     let missing = frames(Class::Lost) - frames(Class::Extra);

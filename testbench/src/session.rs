@@ -72,9 +72,13 @@ pub fn run(session: &Session<'_>, progress: Progress<'_>) -> Result<Verdict, Exe
     }
     let mut compared = 0;
     if let Some(against) = &against {
-        compared = against.outcome.delivered.len() + against.outcome.sent.len() + got.outcome.delivered.len() + got.outcome.sent.len();
+        compared = against.outcome.delivered.len()
+            + against.outcome.sent.len()
+            + got.outcome.delivered.len()
+            + got.outcome.sent.len();
         let functions = session.setup.shape.functions;
-        let mut differences = scoreboard::compare(&got.outcome, &against.outcome, session.wire, functions, session.setup.pace);
+        let mut differences =
+            scoreboard::compare(&got.outcome, &against.outcome, session.wire, functions, session.setup.pace);
         // What a card that stopped had not brought out yet is no cause of its own.
         differences.retain(|finding| match finding.difference.as_ref().map(|difference| difference.class) {
             Some(Class::Lost) => got.error.is_none(),
@@ -110,7 +114,11 @@ fn stopped(side: &Side, error: &RunError) -> Finding {
         text += &format!("\n  caused by: {error}");
         cause = error.source();
     }
-    text += &format!("\n  until then {} frames had come to the host, {} to the wire", outcome.delivered.len(), outcome.sent.len());
+    text += &format!(
+        "\n  until then {} frames had come to the host, {} to the wire",
+        outcome.delivered.len(),
+        outcome.sent.len()
+    );
     let finding = Finding::new("stopped", text);
     match error {
         RunError::Card(CardError::Hang { at, .. } | CardError::Rtl { at, .. }) => finding.at(*at),

@@ -62,7 +62,8 @@ pub fn keep(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Kept, WavesError> {
     let is_rtl = |choice: &&Choice| choice.name != "model";
-    let recorded = Some(&session.card).filter(is_rtl).or(session.against.as_ref().filter(is_rtl)).ok_or(WavesError::NoRtl)?;
+    let recorded =
+        Some(&session.card).filter(is_rtl).or(session.against.as_ref().filter(is_rtl)).ok_or(WavesError::NoRtl)?;
     // Reports give the cycle of the card under test.
     let of_card = std::ptr::eq(recorded, &session.card);
     let at = verdict.findings.iter().find(|finding| finding.edge.is_some()).filter(|_| of_card);
@@ -86,9 +87,13 @@ pub fn keep(
     for fst in [path, copy] {
         let name = fst.file_name().unwrap_or(fst.as_os_str()).to_string_lossy();
         let save_file = fst.with_extension("gtkw");
-        fs::write(&save_file, save_file_text(&name, &session.setup.shape, transmit, edge)).map_err(failed(&save_file))?;
+        fs::write(&save_file, save_file_text(&name, &session.setup.shape, transmit, edge))
+            .map_err(failed(&save_file))?;
     }
-    Ok(Kept { save_file: path.with_extension("gtkw"), cycles: window.map(|(from, until)| (from / CYCLE_PS, until / CYCLE_PS)) })
+    Ok(Kept {
+        save_file: path.with_extension("gtkw"),
+        cycles: window.map(|(from, until)| (from / CYCLE_PS, until / CYCLE_PS)),
+    })
 }
 
 fn window_ps(edge: Time) -> (u64, u64) {
@@ -268,10 +273,12 @@ fn save_file_text(fst: &str, shape: &Shape, transmit: bool, edge: Option<Time>) 
     // The marker stands within the cycle, where all that its end takes is on the pins.
     let marker = edge.map(|edge| edge.0.saturating_sub(1));
     let start = marker.map_or(0, |marker| marker.saturating_sub(100 * CYCLE_PS));
-    let mut text = format!("[*] onic: signals in the order of the path, the marker in the reported cycle\n[dumpfile] \"{fst}\"\n");
+    let mut text =
+        format!("[*] onic: signals in the order of the path, the marker in the reported cycle\n[dumpfile] \"{fst}\"\n");
     // Zoom 2^9 ps a pixel: about eight pixels a cycle. Then the marker, and the 26 named ones, which are not set.
     let marker = marker.map_or("-1".into(), |marker| marker.to_string());
-    let _ = writeln!(text, "[timestart] {start}\n[size] 1800 1000\n[pos] -1 -1\n*-9.000000 {marker}{}", " -1".repeat(26));
+    let _ =
+        writeln!(text, "[timestart] {start}\n[size] 1800 1000\n[pos] -1 -1\n*-9.000000 {marker}{}", " -1".repeat(26));
     let (first, second): (&[Stage], &[Stage]) = if transmit { (&TRANSMIT, &RECEIVE) } else { (&RECEIVE, &TRANSMIT) };
     for (stage, signals) in first.iter().chain(second) {
         let _ = writeln!(text, "{COMMENT}\n-{stage}");
@@ -311,7 +318,10 @@ mod tests {
     fn ranges_follow_the_shape() {
         let shape = Shape { functions: 2, ports: 1, ..Shape::default() };
         let names = [card("a", 1), card("b", 11), port("c", 1), port("d", 512), func("e", 1), func("f", 16)];
-        assert_eq!(names.map(|signal| signal.name_in(&shape)), ["a", "b[10:0]", "c[0]", "d[511:0]", "e[1:0]", "f[31:0]"]);
+        assert_eq!(
+            names.map(|signal| signal.name_in(&shape)),
+            ["a", "b[10:0]", "c[0]", "d[511:0]", "e[1:0]", "f[31:0]"]
+        );
     }
 
     #[test]

@@ -35,7 +35,8 @@ impl Input {
     /// What is known of it comes from a run without any fault.
     fn new(folder: Folder, name: String) -> Input {
         folder.onic(&["replay", &name, "--out", "good.pcapng"]).code(0);
-        let (frames, queues) = by_packet(folder.read("good.pcapng")).into_iter().map(|(_, data, queue)| (data, queue)).unzip();
+        let (frames, queues) =
+            by_packet(folder.read("good.pcapng")).into_iter().map(|(_, data, queue)| (data, queue)).unzip();
         Input { folder, name, frames, queues }
     }
 
@@ -109,7 +110,12 @@ impl Report {
     /// Of this kind, about this packet, expected in this queue; and it has a cycle of the card under test.
     #[track_caller]
     fn is(&self, kind: &str, packet: u64, queue: u64) -> &Report {
-        assert_eq!((self.word("kind"), self.number("packet"), self.number("queue")), (kind, packet, queue), "{}", self.text);
+        assert_eq!(
+            (self.word("kind"), self.number("packet"), self.number("queue")),
+            (kind, packet, queue),
+            "{}",
+            self.text
+        );
         self.says(&format!("queue {queue}, packet {packet} of ")).says(&format!("cycle {}", self.number("cycle")))
     }
 }
@@ -231,8 +237,10 @@ impl Faulty {
             here
         });
         let of_packet = Some((Point::Port(port.expect("a packet of the case").port), index));
-        let entries = self.expected.groups.iter().flat_map(|(group, entries)| entries.iter().map(move |entry| (group, entry)));
-        let (group, entry) = entries.into_iter().find(|(_, entry)| entry.input == of_packet).expect("the packet is expected");
+        let entries =
+            self.expected.groups.iter().flat_map(|(group, entries)| entries.iter().map(move |entry| (group, entry)));
+        let (group, entry) =
+            entries.into_iter().find(|(_, entry)| entry.input == of_packet).expect("the packet is expected");
         match (group.point, &group.slot) {
             (Point::Function(func), Slot::Queue(queue)) => (func, u64::from(*queue), entry),
             other => panic!("{other:?} is no queue"),
@@ -373,8 +381,10 @@ fn waves_hold_the_window_and_the_path() {
     assert_eq!(save_file.marker / CYCLE_PS, cycle);
     let missing: Vec<_> = save_file.signals.iter().filter(|name| !fst.has(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
-    let place = |part: &str| save_file.signals.iter().position(|name| name.contains(part)).unwrap_or_else(|| panic!("{part}"));
-    let path = ["s_axis_cmac_rx", "mon_rx_end", "arx_tdata", "mon_rss_hash", "qdma_c2h_sim_tdata", "qdma_cpl_sim_tdata"];
+    let place =
+        |part: &str| save_file.signals.iter().position(|name| name.contains(part)).unwrap_or_else(|| panic!("{part}"));
+    let path =
+        ["s_axis_cmac_rx", "mon_rx_end", "arx_tdata", "mon_rss_hash", "qdma_c2h_sim_tdata", "qdma_cpl_sim_tdata"];
     assert!(path.map(place).is_sorted(), "along the path: {:?}", save_file.signals);
 
     // The failure folder has them, too, under names of its own.
@@ -446,7 +456,10 @@ fn coverage_is_written() {
     folder.onic(&["replay", &common::case("rss-mix"), "--tap", "keep:5", "--coverage", "stopped.dat"]).code(1);
     assert!(folder.text("stopped.dat").contains("\nC '"), "of a run that stopped, too");
     folder.onic(&["replay", &common::case("rss-mix"), "--coverage", "no/such/folder/cov.dat"]).code(2).says("cov.dat");
-    folder.onic(&["replay", &common::case("rss-mix"), "--card", "model", "--coverage", "cov.dat"]).code(2).says("has none");
+    folder
+        .onic(&["replay", &common::case("rss-mix"), "--card", "model", "--coverage", "cov.dat"])
+        .code(2)
+        .says("has none");
 }
 
 // ---- The walk-through ----

@@ -54,7 +54,9 @@ impl Fst {
             }
             Ok::<(), ()>(())
         };
-        self.reader.read_signals(&FstFilter::filter_signals(vec![FstSignalHandle::from_index(index)]), each).expect("values");
+        self.reader
+            .read_signals(&FstFilter::filter_signals(vec![FstSignalHandle::from_index(index)]), each)
+            .expect("values");
         assert!(!bits.is_empty(), "{name} has no value at {time}");
         let byte = |bits: &[u8]| bits.iter().fold(0, |byte, &bit| byte << 1 | u8::from(bit == b'1'));
         bits.rchunks(8).map(byte).collect()
