@@ -218,6 +218,44 @@ impl CycleLengths for std::ops::Range<usize> {
     }
 }
 
+/// Frames back to back at 100 Gb/s, nothing held at the wire: preamble, FCS and gap add 24 bytes to each.
+fn at_line_rate(len_bytes: usize, count: usize) -> (Rig, Time, Time) {
+    let mut rig = Rig::linked(RtlConfig::default());
+    rig.shell.gate_wire(false);
+    let begin = rig.shell.now();
+    for (n, data) in frames(std::iter::repeat_n(len_bytes, count)).into_iter().enumerate() {
+        let time = begin + (n * (len_bytes + 24) * 80) as u64;
+        rig.shell.wire_in(P0, WireFrame { data, err: false, time });
+    }
+    rig.drain();
+    let end = rig.shell.now();
+    (rig, begin, end)
+}
+
+#[test]
+fn sixty_byte_frames_at_148_8_mpps_pass_without_loss() {
+    let count = 20_000;
+    let (mut rig, begin, end) = at_line_rate(60, count);
+    assert_eq!(rig.qdma.frames.len(), count, "the sink was always ready");
+    let lost = rig.points().into_iter().filter(|point| matches!(point, Point::RxEnd { fate, .. } if *fate != Fate::Accepted));
+    assert_eq!(lost.count(), 0);
+    // 6.72 ns each on the wire: through in that time, and 2 us for the way through the shell.
+    let wire_ps = count as u64 * 6_720;
+    assert!(end - begin < wire_ps + 2_000_000, "{} ns for {} ns of wire", (end - begin) / 1_000, wire_ps / 1_000);
+}
+
+/// 65 bytes are two beats: 8 ns on the 250 MHz bus, 7.12 ns on the wire. The bus bounds it, and the buffer says so.
+#[test]
+fn sixty_five_byte_frames_are_bounded_by_the_bus() {
+    let count = 20_000;
+    let (mut rig, begin, end) = at_line_rate(65, count);
+    let arrived = rig.qdma.frames.len() as u64;
+    let overflown = rig.points().into_iter().filter(|point| matches!(point, Point::RxEnd { fate: Fate::Overflow, .. })).count();
+    assert_eq!(arrived + overflown as u64, count as u64, "each frame is through or counted");
+    let mpps = arrived as f64 * 1e6 / (end - begin) as f64;
+    assert!((124.0..=125.1).contains(&mpps), "{mpps} Mpps of the bus's 125.0");
+}
+
 #[test]
 fn an_ungated_wire_overflows_and_says_so() {
     let mut rig = Rig::linked(RtlConfig::default());
