@@ -67,8 +67,12 @@ impl Case {
 fn case() -> impl Strategy<Value = Case> {
     let watched = fewer::shrinking(traffic::good_frame(), WATCHED);
     let neighbours = fewer::shrinking(traffic::any_frame(), NEIGHBOURS);
-    (bed::bed(), any::<u64>(), watched, neighbours)
-        .prop_map(|(bed, seed, watched, neighbours)| Case { bed, seed, watched, neighbours })
+    (bed::bed(), any::<u64>(), watched, neighbours).prop_map(|(bed, seed, watched, neighbours)| Case {
+        bed,
+        seed,
+        watched,
+        neighbours,
+    })
 }
 
 /// Hash, table entry and fate of a frame.
@@ -88,13 +92,20 @@ fn results(outcome: &Outcome, input: &[InFrame], width: u8) -> BTreeMap<usize, R
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     runner::ready(&["model", "hybrid"], &[1, 2])?;
-    runner::cases(property, config, Coverage::default(), &case(), |case| case.mixed().0, |case, coverage| {
-        for card in ["model", "hybrid"] {
-            check_on(card, case)?;
-        }
-        coverage.add("frames watched", case.watched.len() as u64);
-        Ok(())
-    })
+    runner::cases(
+        property,
+        config,
+        Coverage::default(),
+        &case(),
+        |case| case.mixed().0,
+        |case, coverage| {
+            for card in ["model", "hybrid"] {
+                check_on(card, case)?;
+            }
+            coverage.add("frames watched", case.watched.len() as u64);
+            Ok(())
+        },
+    )
 }
 
 fn check_on(card: &str, case: &Case) -> Result<(), String> {

@@ -190,17 +190,25 @@ pub(super) fn stalls() -> impl Strategy<Value = Stalls> {
 }
 
 fn timing() -> impl Strategy<Value = Timing> {
-    (stalls(), any::<u64>(), [0u64..8_000, 0..4_000, 0..3_103, 0..3_103])
-        .prop_map(|(stalls, seed, phases_ps)| Timing { stalls, seed, phases_ps, reset_cycles: 16 })
+    (stalls(), any::<u64>(), [0u64..8_000, 0..4_000, 0..3_103, 0..3_103]).prop_map(|(stalls, seed, phases_ps)| Timing {
+        stalls,
+        seed,
+        phases_ps,
+        reset_cycles: 16,
+    })
 }
 
 fn table() -> impl Strategy<Value = TablePlan> {
-    prop_oneof![Just(TablePlan::Equal), any::<u64>().prop_map(TablePlan::Random), any::<u64>().prop_map(TablePlan::Loose)]
+    prop_oneof![
+        Just(TablePlan::Equal),
+        any::<u64>().prop_map(TablePlan::Random),
+        any::<u64>().prop_map(TablePlan::Loose)
+    ]
 }
 
 /// Any card that takes frames of every length.
 pub(super) fn bed() -> impl Strategy<Value = Bed> {
-    (1u8..=2, 1u16..=16, prop::option::of(any::<u64>()), table(), timing()).prop_map(|(width, queues, key, table, timing)| {
-        Bed { width, queues, max_pkt_len: 9600, ring: 256, key, table, timing }
-    })
+    (1u8..=2, 1u16..=16, prop::option::of(any::<u64>()), table(), timing()).prop_map(
+        |(width, queues, key, table, timing)| Bed { width, queues, max_pkt_len: 9600, ring: 256, key, table, timing },
+    )
 }

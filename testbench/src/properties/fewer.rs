@@ -1,5 +1,6 @@
-//! A list of a fixed length that shrinks to ever fewer elements: halves first, then quarters, at last single ones; then the
-//! elements that are left shrink by themselves. proptest's own vectors keep their least length, and leave out one by one.
+//! A list of a fixed length that shrinks to ever fewer elements: halves first, then quarters, at last single ones; then
+//! the elements that are left shrink by themselves. proptest's own vectors keep their least length, and leave out one
+//! by one.
 
 use proptest::strategy::{NewTree, Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -20,7 +21,8 @@ impl<S: Strategy> Strategy for Shrinking<S> {
     type Value = Vec<S::Value>;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        let elements: Vec<S::Tree> = (0..self.count).map(|_| self.element.new_tree(runner)).collect::<Result<_, _>>()?;
+        let elements: Vec<S::Tree> =
+            (0..self.count).map(|_| self.element.new_tree(runner)).collect::<Result<_, _>>()?;
         let kept = (0..elements.len()).collect();
         Ok(ListTree { elements, kept, next: Step::LeaveOut { at: 0, count: self.count.div_ceil(2) }, last: None })
     }
@@ -110,7 +112,8 @@ mod tests {
     #[test]
     fn only_what_is_needed_is_left() {
         let config = Config { failure_persistence: None, max_shrink_iters: 600, ..Config::default() };
-        let mut runner = TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(Default::default()));
+        let mut runner =
+            TestRunner::new_with_rng(config, proptest::test_runner::TestRng::deterministic_rng(Default::default()));
         let result = runner.run(&shrinking(0u32..1_000, 100), |list| {
             let high: Vec<_> = list.iter().filter(|&&value| value >= 500).collect();
             if high.len() >= 3 { Err(TestCaseError::fail("three")) } else { Ok(()) }

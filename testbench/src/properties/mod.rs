@@ -1,10 +1,10 @@
 //! Properties: what must hold for any traffic, key, table, stall pattern and clock phase, tried on random cases.
 //!
-//! A failing case is shrunk, its frames are written as a capture, its seed is kept in `testbench/proptest-regressions/` and
-//! tried first from then on. The same seed and number of cases give the same cases on every machine.
+//! A failing case is shrunk, its frames are written as a capture, its seed is kept in `testbench/proptest-regressions/`
+//! and tried first from then on. The same seed and number of cases give the same cases on every machine.
 //!
-//! What a card should do is worked out twice: by the other card, and by [`oracle`], which is a few lines written from the
-//! specification and uses neither models nor RTL.
+//! What a card should do is worked out twice: by the other card, and by [`oracle`], which is a few lines written from
+//! the specification and uses neither models nor RTL.
 //!
 //! | file | concern |
 //! |---|---|
@@ -146,18 +146,20 @@ impl Property {
 
 /// Every property, in the order in which they are worth running.
 pub fn all() -> &'static [Property] {
-    const { &[
-        replay::REPLAY,
-        transmit::TRANSMIT,
-        affinity::AFFINITY,
-        same::SAME,
-        spread::SPREAD,
-        ports::PORTS,
-        ports::PORT_ONE,
-        overflow::OVERFLOW,
-        rearm::REARM,
-        rings::RINGS,
-        rings::LAPS,
-        rings::FULL,
-    ] }
+    const {
+        &[
+            replay::REPLAY,
+            transmit::TRANSMIT,
+            affinity::AFFINITY,
+            same::SAME,
+            spread::SPREAD,
+            ports::PORTS,
+            ports::PORT_ONE,
+            overflow::OVERFLOW,
+            rearm::REARM,
+            rings::RINGS,
+            rings::LAPS,
+            rings::FULL,
+        ]
+    }
 }

@@ -1,5 +1,5 @@
-//! What should come out of a card, written from the specification alone: nothing here comes from the models or the RTL, so
-//! that an error which those two share still shows.
+//! What should come out of a card, written from the specification alone: nothing here comes from the models or the RTL,
+//! so that an error which those two share still shows.
 
 use regs::{FuncId, PortId};
 
@@ -8,9 +8,9 @@ use crate::run::InFrame;
 
 /// OpenNIC's hash of a frame, corrected (DESIGN.md section 5).
 ///
-/// Fields: shell.md section 9.1, IPv4 untagged or behind one 0x8100 tag, a byte past the frame's end is 0. Function: section
-/// 9.2, the input as one string of bits, least significant bit of each byte first, after four zero bits in the place of
-/// the VLAN id; bit n of it selects bits n+31…n of the key.
+/// Fields: shell.md section 9.1, IPv4 untagged or behind one 0x8100 tag, a byte past the frame's end is 0. Function:
+/// section 9.2, the input as one string of bits, least significant bit of each byte first, after four zero bits in the
+/// place of the VLAN id; bit n of it selects bits n+31…n of the key.
 pub(super) fn hash(key: &[u8; 40], frame: &[u8]) -> u32 {
     let at = |i: usize| frame.get(i).copied().unwrap_or(0);
     let ip = match (at(12), at(13), at(16), at(17)) {
@@ -33,20 +33,13 @@ pub(super) enum Fate {
     /// The MAC finds it wrong; it is dropped there.
     Error,
     /// It has a hash, and goes to this queue.
-    Queue {
-        func: FuncId,
-        hash: u32,
-        queue: u16,
-    },
+    Queue { func: FuncId, hash: u32, queue: u16 },
     /// It has a hash, and the table names no queue of the function; it is dropped there.
-    QueueRange {
-        func: FuncId,
-        hash: u32,
-        entry: u16,
-    },
+    QueueRange { func: FuncId, hash: u32, entry: u16 },
 }
 
-/// What should become of a frame, on a card that has room for it. Shapes as wide as they are long: port n goes to function n.
+/// What should become of a frame, on a card that has room for it. Shapes as wide as they are long: port n goes to
+/// function n.
 pub(super) fn fate(bed: &Bed, frame: &InFrame) -> Fate {
     let on_wire = frame.data.len() + 4;
     if frame.err || on_wire < 64 || on_wire > usize::from(bed.max_pkt_len) {

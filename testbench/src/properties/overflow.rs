@@ -46,7 +46,8 @@ impl Case {
 fn case() -> impl Strategy<Value = Case> {
     // Rings that just hold the longest frame, and a host that comes by seldom.
     let bed = (bed::bed(), 8u16..=64, 1u16..=3).prop_map(|(bed, ring, queues)| Bed { ring, queues, ..bed });
-    let host = (1_000u64..100_000, 0u64..2_000).prop_map(|(interrupt_ns, packet_ns)| HostProfile { interrupt_ns, packet_ns });
+    let host =
+        (1_000u64..100_000, 0u64..2_000).prop_map(|(interrupt_ns, packet_ns)| HostProfile { interrupt_ns, packet_ns });
     (bed, any::<bool>(), host, fewer::shrinking(traffic::any_frame(), FRAMES))
         .prop_map(|(bed, bus, host, frames)| Case { bed, bus, host, frames })
 }
@@ -62,7 +63,13 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
         let rtl = trial.run("hybrid")?;
         for outcome in [&model, &rtl] {
             check_survivors(&case.bed, &wire, outcome)?;
-            let lost: u64 = outcome.by_monitors.drops.iter().filter(|(reason, _)| reason.ends_with("overflow")).map(|(_, n)| n).sum();
+            let lost: u64 = outcome
+                .by_monitors
+                .drops
+                .iter()
+                .filter(|(reason, _)| reason.ends_with("overflow"))
+                .map(|(_, n)| n)
+                .sum();
             coverage.add(&format!("cases with overflow on {}", outcome.card), u64::from(lost > 0));
             coverage.add(&format!("frames lost by overflow on {}", outcome.card), lost);
         }
@@ -81,8 +88,10 @@ fn check_survivors(bed: &Bed, wire: &[InFrame], outcome: &Outcome) -> Result<(),
     }
     // What the specification calls wrong is lost under that name; overflow takes only from the rest.
     for port in (0..bed.width).map(PortId) {
-        let errors = wire.iter().filter(|frame| frame.port == port && oracle::fate(bed, frame) == Fate::Error).count() as u64;
-        let drops = |reason: &str| outcome.by_monitors.drops.get(&format!("port{}.{reason}", port.0)).copied().unwrap_or(0);
+        let errors =
+            wire.iter().filter(|frame| frame.port == port && oracle::fate(bed, frame) == Fate::Error).count() as u64;
+        let drops =
+            |reason: &str| outcome.by_monitors.drops.get(&format!("port{}.{reason}", port.0)).copied().unwrap_or(0);
         // One that is wrong and finds no room is lost for that.
         if drops("error") > errors || drops("error") + drops("overflow") < errors {
             return Err(format!("{card}: {port}: {errors} wrong frames came, {} are counted", drops("error")));
@@ -96,7 +105,10 @@ fn check_survivors(bed: &Bed, wire: &[InFrame], outcome: &Outcome) -> Result<(),
             return Err(format!("{place}: frame {at} should have been lost"));
         };
         if (frame.queue, frame.hash) != (Some(queue), Some(hash)) {
-            return Err(format!("{place}: frame {at} belongs to queue {queue} by hash {hash:08x}, not {:x?}", frame.hash));
+            return Err(format!(
+                "{place}: frame {at} belongs to queue {queue} by hash {hash:08x}, not {:x?}",
+                frame.hash
+            ));
         }
         if let Some(before) = last.insert((func, queue), at)
             && before >= at

@@ -53,7 +53,8 @@ impl Case {
 
     /// All of one port's frames, then all of the other's.
     fn listed(&self, first: PortId) -> Vec<InFrame> {
-        let (mut one, other): (Vec<InFrame>, Vec<InFrame>) = self.wire().into_iter().partition(|frame| frame.port == first);
+        let (mut one, other): (Vec<InFrame>, Vec<InFrame>) =
+            self.wire().into_iter().partition(|frame| frame.port == first);
         one.extend(other);
         one
     }
@@ -105,7 +106,12 @@ fn check_burst(card: &str, case: &Case, coverage: &mut Coverage) -> Result<(), S
         })
         .collect();
     let wire = traffic::frames(&even, 2, false);
-    let bed = Bed { ring: 1024, table: bed::TablePlan::Equal, timing: bed::Timing::plain(case.bed.timing.seed), ..case.bed.clone() };
+    let bed = Bed {
+        ring: 1024,
+        table: bed::TablePlan::Equal,
+        timing: bed::Timing::plain(case.bed.timing.seed),
+        ..case.bed.clone()
+    };
     let trial = Trial { pace: Pace::Bus, host_profile: HostProfile::default(), ..Trial::fast(&bed, &wire) };
     let outcome = trial.run(card)?;
     if let Some(finding) = scoreboard::self_check(&outcome).into_iter().next() {
@@ -118,7 +124,10 @@ fn check_burst(card: &str, case: &Case, coverage: &mut Coverage) -> Result<(), S
     // What the larger share exceeds the smaller by is at most what one receive buffer holds more when the burst ends.
     let (less, more) = (accepted[0].min(accepted[1]), accepted[0].max(accepted[1]));
     if less * 10 < more * 9 {
-        return Err(format!("{card}: of equal bursts port 0 got {} frames through and port 1 {}", accepted[0], accepted[1]));
+        return Err(format!(
+            "{card}: of equal bursts port 0 got {} frames through and port 1 {}",
+            accepted[0], accepted[1]
+        ));
     }
     Ok(())
 }
@@ -159,7 +168,10 @@ fn check_port_one(property: &Property, config: &Config<'_>) -> Result<Report, Fa
             let outcome = trial.run_with(card, &mut |run| {
                 let platform = run.bench().function(FuncId(0));
                 let read = |offset| platform.mmio().read32(Bar::Shell, shell::QDMA_COMMON + offset);
-                counted = [qdma_common::FUNCTION_C2H_PACKETS, qdma_common::FUNCTION_C2H_DROP_QUEUE_RANGE].map(read).into_iter().collect::<Result<_, _>>()?;
+                counted = [qdma_common::FUNCTION_C2H_PACKETS, qdma_common::FUNCTION_C2H_DROP_QUEUE_RANGE]
+                    .map(read)
+                    .into_iter()
+                    .collect::<Result<_, _>>()?;
                 Ok(())
             })?;
             trial.check(&outcome)?;

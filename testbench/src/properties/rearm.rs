@@ -48,23 +48,28 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     let offsets = offsets(config.cases);
     // What a failing sweep leaves behind is its idea of a pair.
     let frames = |_: &&str| pairs([PERIOD_NS / 2]);
-    let report = runner::sweep(property, config, Coverage::default(), &["model", "hybrid"], frames, |card, coverage| {
-        let edge_ns = edge_ns(card)?;
-        let wire = pairs(offsets.iter().map(|cycles| edge_ns.saturating_add_signed(cycles * CYCLE_NS)));
-        let together = together(card, &wire)?;
-        let before = together.iter().filter(|&&together| together).count();
-        // Both sides of the edge, or it was not the edge.
-        if before == 0 || before == offsets.len() {
-            return Err(format!("{card}: of {} arrivals around {edge_ns} ns {before} came in time for the poll", offsets.len()));
-        }
-        coverage.add(&format!("arrivals on {card} just in time for the poll"), before as u64);
-        coverage.add(&format!("arrivals on {card} just after it"), (offsets.len() - before) as u64);
-        Ok(())
-    })?;
+    let report =
+        runner::sweep(property, config, Coverage::default(), &["model", "hybrid"], frames, |card, coverage| {
+            let edge_ns = edge_ns(card)?;
+            let wire = pairs(offsets.iter().map(|cycles| edge_ns.saturating_add_signed(cycles * CYCLE_NS)));
+            let together = together(card, &wire)?;
+            let before = together.iter().filter(|&&together| together).count();
+            // Both sides of the edge, or it was not the edge.
+            if before == 0 || before == offsets.len() {
+                return Err(format!(
+                    "{card}: of {} arrivals around {edge_ns} ns {before} came in time for the poll",
+                    offsets.len()
+                ));
+            }
+            coverage.add(&format!("arrivals on {card} just in time for the poll"), before as u64);
+            coverage.add(&format!("arrivals on {card} just after it"), (offsets.len() - before) as u64);
+            Ok(())
+        })?;
     Ok(Report { cases: config.cases, ..report })
 }
 
-/// Run pairs on a card, and see that each frame is delivered. Which second frames were taken in one poll with the first?
+/// Run pairs on a card, and see that each frame is delivered. Which second frames were taken in one poll with the
+/// first?
 fn together(card: &str, wire: &[InFrame]) -> Result<Vec<bool>, String> {
     let bed = Bed::plain(1);
     let trial = Trial { pace: Pace::Capture { max_gap_ns: u64::MAX }, ..Trial::fast(&bed, wire) };
@@ -73,8 +78,9 @@ fn together(card: &str, wire: &[InFrame]) -> Result<Vec<bool>, String> {
     Ok(outcome.delivered.chunks(2).map(|pair| pair[0].time == pair[pair.len() - 1].time).collect())
 }
 
-/// How far behind the first frame the second may be to be taken in the same poll, which re-arms when it has taken it. Found
-/// by halving, on the second of two pairs: a ring that was armed empty notifies otherwise than one that went on from there.
+/// How far behind the first frame the second may be to be taken in the same poll, which re-arms when it has taken it.
+/// Found by halving, on the second of two pairs: a ring that was armed empty notifies otherwise than one that went on
+/// from there.
 fn edge_ns(card: &str) -> Result<u64, String> {
     let (mut early, mut late) = (0, PERIOD_NS / 2);
     while late - early > CYCLE_NS as u64 {

@@ -40,7 +40,11 @@ impl Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    (bed::bed(), any::<bool>(), fewer::shrinking(traffic::any_frame(), FRAMES)).prop_map(|(bed, pad, frames)| Case { bed, pad, frames })
+    (bed::bed(), any::<bool>(), fewer::shrinking(traffic::any_frame(), FRAMES)).prop_map(|(bed, pad, frames)| Case {
+        bed,
+        pad,
+        frames,
+    })
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
@@ -80,7 +84,10 @@ const HASH_GAPS: &str = "cycles the hash waited for a second beat";
 fn count(coverage: &mut Coverage, case: &Case, wire: &[InFrame], rtl: &Outcome, gaps: u64) {
     coverage.add("frames", wire.len() as u64);
     coverage.add(&format!("cases with {} queues", case.bed.queues), 1);
-    coverage.add(&format!("cases with stalls {}", case.bed.timing.stalls.to_string().split(':').next().unwrap_or_default()), 1);
+    coverage.add(
+        &format!("cases with stalls {}", case.bed.timing.stalls.to_string().split(':').next().unwrap_or_default()),
+        1,
+    );
     for frame in wire {
         let len = frame.data.len();
         if let rest @ (0 | 1 | 63) = len % 64 {

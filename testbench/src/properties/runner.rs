@@ -6,7 +6,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use proptest::strategy::Strategy;
-use proptest::test_runner::{Config as ProptestConfig, FileFailurePersistence, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use proptest::test_runner::{
+    Config as ProptestConfig, FileFailurePersistence, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner,
+};
 use traces::synth::Rng;
 
 use super::bed::Bed;
@@ -15,7 +17,8 @@ use super::{Config, FailedCase, Failure, Property, Report};
 use crate::failure;
 use crate::run::InFrame;
 
-/// Runs made to shrink a failing case: enough to leave out each of 100 frames and then some, and it ends within minutes.
+/// Runs made to shrink a failing case: enough to leave out each of 100 frames and then some, and it ends within
+/// minutes.
 const SHRINK_RUNS: u32 = 600;
 
 /// See that these cards can be had, and build what they need, before any case wants them.

@@ -1,5 +1,5 @@
-//! Timing decides nothing: the same frames come to the same end whatever stalls, clock phases, reset length, and contents
-//! of registers before reset (case SIM-10).
+//! Timing decides nothing: the same frames come to the same end whatever stalls, clock phases, reset length, and
+//! contents of registers before reset (case SIM-10).
 
 use proptest::prelude::*;
 use traces::synth::Rng;

@@ -95,12 +95,15 @@ pub(super) fn len_bytes() -> impl Strategy<Value = u16> {
     ]
 }
 
+/// Ethertypes in front of noise: those that a parser looks at, and some that none does.
+const NOISE_TYPES: [u16; 6] = [ethertype::IPV4, ethertype::IPV6, ethertype::VLAN, ethertype::LLDP, 0x0000, 0xffff];
+
 fn content() -> impl Strategy<Value = Content> {
     prop_oneof![
         8 => proptest::sample::select(&mix::VALID[..]).prop_map(Content::Of),
         2 => (5u8..=15).prop_map(|ihl| Content::Of(Kind::Options4 { ihl })),
         1 => (0u8..=4).prop_map(|ihl| Content::Of(Kind::BadIhl4 { ihl })),
-        1 => proptest::sample::select(vec![ethertype::IPV4, ethertype::IPV6, ethertype::VLAN, ethertype::LLDP, 0x0000, 0xffff])
+        1 => proptest::sample::select(&NOISE_TYPES[..])
             .prop_map(Content::Noise),
     ]
 }
@@ -116,14 +119,19 @@ fn tags() -> impl Strategy<Value = Tags> {
 
 /// A frame that a card takes.
 pub(super) fn good_frame() -> impl Strategy<Value = FrameSpec> {
-    (0u8..2, content(), tags(), len_bytes().prop_map(|len| len.min(9596)), any::<u64>())
-        .prop_map(|(port, content, tags, len_bytes, seed)| FrameSpec { port, content, tags, len_bytes, err: false, seed })
+    (0u8..2, content(), tags(), len_bytes().prop_map(|len| len.min(9596)), any::<u64>()).prop_map(
+        |(port, content, tags, len_bytes, seed)| FrameSpec { port, content, tags, len_bytes, err: false, seed },
+    )
 }
 
 /// A frame of any sort: now and then a runt, one over-long, or one with a wrong FCS.
 pub(super) fn any_frame() -> impl Strategy<Value = FrameSpec> {
     let len = prop_oneof![16 => len_bytes(), 1 => 1u16..60, 1 => 9597u16..=9600];
-    (good_frame(), len, prop::bool::weighted(0.05)).prop_map(|(frame, len_bytes, err)| FrameSpec { len_bytes, err, ..frame })
+    (good_frame(), len, prop::bool::weighted(0.05)).prop_map(|(frame, len_bytes, err)| FrameSpec {
+        len_bytes,
+        err,
+        ..frame
+    })
 }
 
 /// One frame from the host.
@@ -161,7 +169,9 @@ pub(super) fn host_frames(specs: &[HostSpec], functions: u8, queues: u16) -> Vec
 /// The origin of a frame that the host made.
 pub(super) fn origin(data: &[u8]) -> Option<Origin> {
     match data.get(ORIGIN)? {
-        &[0x02, func, q0, q1, n0, n1] => Some((FuncId(func), u16::from_be_bytes([q0, q1]), u16::from_be_bytes([n0, n1]))),
+        &[0x02, func, q0, q1, n0, n1] => {
+            Some((FuncId(func), u16::from_be_bytes([q0, q1]), u16::from_be_bytes([n0, n1])))
+        }
         _ => None,
     }
 }

@@ -42,7 +42,13 @@ impl Case {
 
     /// Host frames too, as if they came in at their function's port: a capture holds both.
     fn frames(&self) -> Vec<InFrame> {
-        let host = self.host().into_iter().map(|frame| InFrame { port: PortId(frame.func.0), index: 0, time_ns: None, data: frame.data, err: false });
+        let host = self.host().into_iter().map(|frame| InFrame {
+            port: PortId(frame.func.0),
+            index: 0,
+            time_ns: None,
+            data: frame.data,
+            err: false,
+        });
         let all = host.chain(self.wire()).enumerate();
         all.map(|(index, frame)| InFrame { index: index as u64, ..frame }).collect()
     }

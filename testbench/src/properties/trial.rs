@@ -103,9 +103,25 @@ impl<'a> Trial<'a> {
         }
         let card = &outcome.card;
         let got = delivered_by_queue(outcome);
-        compare_lanes(card, "received", &queues, &got, |(func, queue)| format!("{func} queue {queue}"), |data| excerpt(data), wrong);
+        compare_lanes(
+            card,
+            "received",
+            &queues,
+            &got,
+            |(func, queue)| format!("{func} queue {queue}"),
+            |data| excerpt(data),
+            wrong,
+        );
         let name = |func: &FuncId| format!("{func}");
-        compare_lanes(card, "hash", &hashes, &hashes_by_function(outcome), name, |(hash, entry)| format!("{hash:08x}, table entry {entry}"), wrong);
+        compare_lanes(
+            card,
+            "hash",
+            &hashes,
+            &hashes_by_function(outcome),
+            name,
+            |(hash, entry)| format!("{hash:08x}, table entry {entry}"),
+            wrong,
+        );
         for (source, sum) in [("counters", &outcome.by_counters), ("monitors", &outcome.by_monitors)] {
             if sum.drops != drops {
                 wrong.push(format!("{card}: drops by {source}: expected {drops:?}, got {:?}", sum.drops));
@@ -127,8 +143,18 @@ impl<'a> Trial<'a> {
                 wrong.push(format!("{}: a frame left port {port} marked as wrong", outcome.card));
             }
         }
-        let name = |lane: &Option<(FuncId, u16)>| lane.map_or("unknown origin".into(), |(func, queue)| format!("{func} queue {queue}"));
-        compare_lanes(&outcome.card, "sent", &expected, &got, name, |(port, data)| format!("port {port}: {}", excerpt(data)), wrong);
+        let name = |lane: &Option<(FuncId, u16)>| {
+            lane.map_or("unknown origin".into(), |(func, queue)| format!("{func} queue {queue}"))
+        };
+        compare_lanes(
+            &outcome.card,
+            "sent",
+            &expected,
+            &got,
+            name,
+            |(port, data)| format!("port {port}: {}", excerpt(data)),
+            wrong,
+        );
     }
 
     /// What two cards did differently with frames that came in at the wire.
@@ -194,10 +220,14 @@ fn compare_lanes<K: Ord, T: PartialEq>(
     for lane in lanes {
         let side = |lanes: &'_ BTreeMap<K, Vec<T>>| lanes.get(lane).map_or(0, Vec::len);
         let (want, have) = (side(expected), side(got));
-        let at = |lanes: &BTreeMap<K, Vec<T>>, i: usize| lanes.get(lane).and_then(|list| list.get(i)).map_or("nothing".into(), &show);
-        let same = |i: &usize| expected.get(lane).and_then(|list| list.get(*i)) == got.get(lane).and_then(|list| list.get(*i));
+        let at = |lanes: &BTreeMap<K, Vec<T>>, i: usize| {
+            lanes.get(lane).and_then(|list| list.get(i)).map_or("nothing".into(), &show)
+        };
+        let same =
+            |i: &usize| expected.get(lane).and_then(|list| list.get(*i)) == got.get(lane).and_then(|list| list.get(*i));
         if let Some(i) = (0..want.max(have)).find(|i| !same(i)) {
-            let line = format!("{card}: {}: {what}: frame {i} differs ({want} frames expected, {have} got)", name(lane));
+            let line =
+                format!("{card}: {}: {what}: frame {i} differs ({want} frames expected, {have} got)", name(lane));
             wrong.push(format!("{line}\n  expected  {}\n  got       {}", at(expected, i), at(got, i)));
         }
     }
@@ -221,7 +251,8 @@ mod tests {
 
     #[test]
     fn cover_points_are_summed_over_instances() {
-        let file = "# SystemC::Coverage-3\nC 'o\x02cover\x01h\x02a.Gap_C' 3\nC 'h\x02b.Gap_C' 4\nC 'h\x02b.Other_C' 9\n";
+        let file =
+            "# SystemC::Coverage-3\nC 'o\x02cover\x01h\x02a.Gap_C' 3\nC 'h\x02b.Gap_C' 4\nC 'h\x02b.Other_C' 9\n";
         assert_eq!(cover_count(file, "Gap_C"), 7);
     }
 
@@ -230,7 +261,15 @@ mod tests {
         let lanes = |frames: &[u8]| BTreeMap::from([(1u8, frames.to_vec())]);
         let mut wrong = Vec::new();
         let show = |byte: &u8| byte.to_string();
-        compare_lanes("model", "received", &lanes(&[1, 2, 3]), &lanes(&[1, 3]), |lane| format!("lane {lane}"), show, &mut wrong);
+        compare_lanes(
+            "model",
+            "received",
+            &lanes(&[1, 2, 3]),
+            &lanes(&[1, 3]),
+            |lane| format!("lane {lane}"),
+            show,
+            &mut wrong,
+        );
         assert_eq!(wrong.len(), 1);
         assert!(wrong[0].contains("lane 1: received: frame 1 differs (3 frames expected, 2 got)"), "{}", wrong[0]);
     }
