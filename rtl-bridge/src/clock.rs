@@ -10,6 +10,7 @@
 //! sets inputs for that edge; [`Clocks::commit`] raises the clocks and evaluates. Where no output depends on an input
 //! within a cycle that is all; else [`Clocks::settle`] goes between driving and looking.
 
+use crate::timetable::Timetable;
 use crate::verilated::{Input, Simulation, Stopped};
 
 /// A clock's timing. Edge n, counted from 0, rises at `phase_ps + n · num / den`, rounded down to a picosecond, so that no
@@ -34,7 +35,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    const NEVER: Edge = Edge { time_ps: u64::MAX, rising: 0 };
+    pub(crate) const NEVER: Edge = Edge { time_ps: u64::MAX, rising: 0 };
 
     /// Does clock `n` rise?
     #[inline]
@@ -51,38 +52,15 @@ impl Default for Clocks {
 
 struct Clock {
     pin: Input<bool>,
-    next_ps: u64,
-    /// What `next_ps` was rounded down by, in `1 / den` ps.
-    remainder: u64,
-    whole_ps: u64,
-    fraction: u64,
-    den: u64,
+    half_ps: u64,
+    /// When it falls, or fell.
     fall_ps: u64,
-}
-
-impl Clock {
-    fn period_numerator(&self) -> u128 {
-        u128::from(self.whole_ps) * u128::from(self.den) + u128::from(self.fraction)
-    }
-
-    /// Note that it rises, and when it falls and rises next.
-    #[inline]
-    fn rise(&mut self) {
-        self.fall_ps = self.next_ps + self.whole_ps / 2;
-        self.next_ps += self.whole_ps;
-        self.remainder += self.fraction;
-        if self.remainder >= self.den {
-            self.remainder -= self.den;
-            self.next_ps += 1;
-        }
-    }
 }
 
 /// All clocks of a simulation, at most 32.
 pub struct Clocks {
     clocks: Vec<Clock>,
-    /// What [`Clocks::peek`] says.
-    next: Edge,
+    timetable: Timetable,
     /// Bit n: clock n is high now.
     high: u32,
     true_shape: bool,
@@ -92,21 +70,20 @@ pub struct Clocks {
 impl Clocks {
     /// No clocks yet.
     pub fn new() -> Clocks {
-        Clocks { clocks: Vec::new(), next: Edge::NEVER, high: 0, true_shape: false, evals: 0 }
+        Clocks { clocks: Vec::new(), timetable: Timetable::default(), high: 0, true_shape: false, evals: 0 }
     }
 
-    /// Add a clock; returns its number. Its pin is driven low.
+    /// Add a clock; returns its number. Its pin is driven low. All clocks are added before the first edge.
     ///
     /// # Panics
     /// On a timing that breaks [`Timing`]'s rules, and on a 33rd clock: both are the caller's constants.
     pub fn add(&mut self, simulation: &mut Simulation, pin: Input<bool>, timing: Timing) -> usize {
-        let Timing { num, den, phase_ps } = timing;
+        let Timing { num, den, .. } = timing;
         assert!(den > 0 && num >= 2 * den, "a clock of {num}/{den} ps");
         assert!(self.clocks.len() < 32, "more than 32 clocks");
         simulation.set(pin, false);
-        let (whole_ps, fraction) = (num / den, num % den);
-        self.clocks.push(Clock { pin, next_ps: phase_ps, remainder: 0, whole_ps, fraction, den, fall_ps: 0 });
-        self.next = self.find_next();
+        self.clocks.push(Clock { pin, half_ps: num / den / 2, fall_ps: 0 });
+        self.timetable.add(timing);
         self.clocks.len() - 1
     }
 
@@ -123,35 +100,14 @@ impl Clocks {
     /// The next rising edge, without doing anything. [`u64::MAX`] without clocks.
     #[inline]
     pub fn peek(&self) -> Edge {
-        self.next
-    }
-
-    #[inline]
-    fn find_next(&self) -> Edge {
-        let mut edge = Edge::NEVER;
-        for (n, clock) in self.clocks.iter().enumerate() {
-            if clock.next_ps < edge.time_ps {
-                edge = Edge { time_ps: clock.next_ps, rising: 1 << n };
-            } else if clock.next_ps == edge.time_ps {
-                edge.rising |= 1 << n;
-            }
-        }
-        edge
+        self.timetable.next()
     }
 
     /// Let time pass without edges: a whole number of periods of every clock, so that all keep their phases. For a design
     /// in which nothing moves, for as long as its own counters do not matter. Returns false, and does nothing, if
     /// `ps` is not such a time.
     pub fn skip(&mut self, ps: u64) -> bool {
-        let whole = |clock: &Clock| u128::from(ps) * u128::from(clock.den) % clock.period_numerator() == 0;
-        if !self.clocks.iter().all(whole) {
-            return false;
-        }
-        for clock in &mut self.clocks {
-            clock.next_ps += ps;
-        }
-        self.next.time_ps += ps;
-        true
+        self.timetable.skip(ps)
     }
 
     /// Do what falls due before the next rising edge, and say which that is.
@@ -160,7 +116,7 @@ impl Clocks {
     /// [`Stopped`].
     #[inline]
     pub fn begin(&mut self, simulation: &mut Simulation) -> Result<Edge, Box<Stopped>> {
-        let edge = self.next;
+        let edge = self.timetable.next();
         if self.true_shape || simulation.records_at(edge.time_ps) {
             self.fall_before(simulation, edge.time_ps)?;
         } else if self.high & edge.rising != 0 {
@@ -184,24 +140,35 @@ impl Clocks {
     /// [`Stopped`].
     #[inline]
     pub fn commit(&mut self, simulation: &mut Simulation, edge: Edge) -> Result<(), Box<Stopped>> {
-        let shaped = self.true_shape || simulation.records_at(edge.time_ps);
-        if shaped {
+        let mut falling = self.high & !edge.rising;
+        if self.true_shape || simulation.records_at(edge.time_ps) {
             self.show_inputs(simulation, edge.time_ps)?;
+            falling &= self.due_to_fall(edge.time_ps);
         }
-        for (n, clock) in self.clocks.iter_mut().enumerate() {
-            let bit = 1 << n;
-            if edge.rising & bit != 0 {
-                simulation.set(clock.pin, true);
-                clock.rise();
-                self.high |= bit;
-            } else if self.high & bit != 0 && (!shaped || clock.fall_ps <= edge.time_ps) {
-                simulation.set(clock.pin, false);
-                self.high &= !bit;
-            }
+        self.high = self.high & !falling | edge.rising;
+        // Mostly one clock rises and one falls.
+        let mut rising = edge.rising;
+        while rising != 0 {
+            let n = rising.trailing_zeros() as usize;
+            rising &= rising - 1;
+            let clock = &mut self.clocks[n];
+            simulation.set(clock.pin, true);
+            clock.fall_ps = edge.time_ps + clock.half_ps;
         }
-        self.next = self.find_next();
+        while falling != 0 {
+            simulation.set(self.clocks[falling.trailing_zeros() as usize].pin, false);
+            falling &= falling - 1;
+        }
+        self.timetable.step();
         self.evals += 1;
         simulation.eval(edge.time_ps)
+    }
+
+    /// Bit n: clock n's falling edge is at `time_ps` or was before.
+    #[cold]
+    fn due_to_fall(&self, time_ps: u64) -> u32 {
+        let due = |(n, clock): (usize, &Clock)| u32::from(clock.fall_ps <= time_ps) << n;
+        self.clocks.iter().enumerate().map(due).fold(0, |all, bit| all | bit)
     }
 
     /// Clocks that are still high and must rise next have had no other clock's edge to fall with.

@@ -21,5 +21,6 @@ pub mod build;
 pub mod clock;
 mod ffi;
 pub mod stall;
+mod timetable;
 pub mod tops;
 pub mod verilated;

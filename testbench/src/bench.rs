@@ -120,6 +120,11 @@ impl Bench {
         self.lock().card.wire_out(port)
     }
 
+    /// Give back the buffer of a frame that [`Bench::wire_out`] gave.
+    pub fn give_back(&self, buffer: Vec<u8>) {
+        self.lock().card.give_back(buffer);
+    }
+
     /// Frames that wait outside a port.
     pub fn wire_queued(&self, port: PortId) -> usize {
         self.lock().card.wire_queued(port)

@@ -12,7 +12,7 @@ use regs::{FuncId, PortId};
 
 use crate::card::{Card, Choice, WireFrame};
 use crate::frames;
-use crate::run::{InFrame, Run, RunError, Setup, Sink};
+use crate::run::{HostFrame, InFrame, Run, RunError, Setup, Sink};
 
 /// Frame lengths measured, FCS left out.
 pub const LENGTHS: [usize; 3] = [60, 512, 1514];
@@ -30,7 +30,11 @@ impl Sink for Counting {
         self.bytes += segments.map(|segment| segment.len() as u64).sum::<u64>();
     }
 
-    fn sent(&mut self, _: PortId, _: WireFrame) {}
+    fn sent(&mut self, _: PortId, frame: WireFrame) -> Option<Vec<u8>> {
+        self.frames += 1;
+        self.bytes += frame.data.len() as u64;
+        Some(frame.data)
+    }
 
     fn observed(&mut self, _: Observation) {}
 }
@@ -74,29 +78,50 @@ pub struct Steady {
     pub allocations: u64,
     /// Packets in the measured part.
     pub packets: u64,
+    /// How many of them came out at the other end.
+    pub delivered: u64,
+}
+
+/// Which way frames go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// Wire to host.
+    Receive,
+    /// Host to wire.
+    Transmit,
 }
 
 /// Measure the model with its driver in steady state.
 ///
 /// # Errors
 /// [`RunError`].
-pub fn model_steady(setup: &Setup, len_bytes: usize, packets: usize) -> Result<Steady, RunError> {
-    let wire = traffic(len_bytes, packets);
+pub fn model_steady(setup: &Setup, way: Way, len_bytes: usize, packets: usize) -> Result<Steady, RunError> {
+    let frames = traffic(len_bytes, packets);
+    let (wire, host): (Vec<InFrame>, Vec<HostFrame>) = match way {
+        Way::Receive => (frames, Vec::new()),
+        Way::Transmit => (Vec::new(), frames.into_iter().map(|frame| from_host(frame, setup)).collect()),
+    };
     let card = Choice::named("model").make(&setup.shape).map_err(|error| unreachable_card(&error))?;
     let mut run = Run::start(card, setup)?;
     let mut sink = Counting::default();
     // Once around: queues and pools take their size.
-    run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
+    run.replay(&mut wire.iter(), &mut host.iter(), &mut sink)?;
     let mut result = Ok(());
     let mut took = Duration::ZERO;
+    let before = sink.frames;
     let counted = allocation_counter::measure(|| {
         let begin = Instant::now();
-        result = run.replay(&mut wire.iter(), &mut [].iter(), &mut sink);
+        result = run.replay(&mut wire.iter(), &mut host.iter(), &mut sink);
         took = begin.elapsed();
     });
     result?;
     run.finish()?;
-    Ok(Steady { ns_per_packet: took.as_nanos() as f64 / packets as f64, allocations: counted.count_total, packets: packets as u64 })
+    Ok(Steady { ns_per_packet: took.as_nanos() as f64 / packets as f64, allocations: counted.count_total, packets: packets as u64, delivered: sink.frames - before })
+}
+
+/// The same frame, sent by the host; queues take turns.
+fn from_host(frame: InFrame, setup: &Setup) -> HostFrame {
+    HostFrame { func: FuncId(0), queue: (frame.index % u64::from(setup.shape.queues.max(1))) as u16, data: frame.data }
 }
 
 fn unreachable_card(error: &crate::execute::ExecuteError) -> RunError {

@@ -158,8 +158,9 @@ impl Sink for Recorder<'_> {
         self.outcome.delivered.push(Delivered { func, queue, data, time, crossing });
     }
 
-    fn sent(&mut self, port: PortId, frame: WireFrame) {
+    fn sent(&mut self, port: PortId, frame: WireFrame) -> Option<Vec<u8>> {
         self.outcome.sent.push(Sent { port, data: frame.data, err: frame.err, time: frame.time });
+        None
     }
 
     fn observed(&mut self, observation: Observation) {

@@ -20,8 +20,9 @@ use crate::shape::Pace;
 
 /// Frames handed up in one poll, Linux's NAPI weight.
 const BUDGET: usize = 64;
-/// Frames that wait at a port ahead of time, so that the wire never starves.
-const WIRE_AHEAD: usize = 32;
+/// Frames that wait at a port ahead of time, so that the wire never starves: of the shortest, three times what passes between
+/// two looks of the host, which may be as far apart as its interrupt latency.
+const WIRE_AHEAD: usize = 128;
 /// How often TX completions are looked for while some are outstanding, ns: OpenNIC gives no TX interrupt.
 const REAP_NS: u64 = 2_000;
 
@@ -103,8 +104,8 @@ pub struct HostFrame {
 pub trait Sink {
     /// A frame was taken out of a queue.
     fn delivered(&mut self, func: FuncId, queue: u16, time: Time, segments: &mut dyn Iterator<Item = &[u8]>);
-    /// A frame left a port.
-    fn sent(&mut self, port: PortId, frame: WireFrame);
+    /// A frame left a port. What comes back is a buffer that the sink has no use for, for the card to use again.
+    fn sent(&mut self, port: PortId, frame: WireFrame) -> Option<Vec<u8>>;
     /// The card's monitors saw something.
     fn observed(&mut self, observation: Observation);
     /// So many frames of all are through, or lost.
@@ -182,6 +183,10 @@ pub struct Run {
     tally: Tally,
     last_progress: Time,
     progress_mark: u64,
+    /// When the first frame that waits at a wire starts.
+    next_start: Time,
+    /// Until when each function's driver is at work.
+    busy_until: Vec<Time>,
     _closer: Closer,
 }
 
@@ -233,6 +238,8 @@ impl Run {
             tally: Tally::default(),
             last_progress: now,
             progress_mark: 0,
+            next_start: Time::ZERO,
+            busy_until: vec![Time::ZERO; usize::from(setup.shape.functions)],
             _closer: closer,
         })
     }
@@ -266,6 +273,7 @@ impl Run {
             if !wire_done || !feed.is_empty() {
                 wire_done |= !self.feed_wire(&mut feed, wire);
             }
+            self.next_start = feed.first_start(&self.bench);
             self.transmit(&mut transmit, host)?;
             if self.is_quiet(wire_done && feed.is_empty(), &transmit) {
                 break;
@@ -384,8 +392,14 @@ impl Run {
             && !self.drivers.iter_mut().flat_map(|driver| driver.queues()).any(|pair| pair.rx.has_pending())
     }
 
+    /// Since when something should have moved: the last time that it did, or the start of the first frame at a wire, if
+    /// that is later. A capture may have gaps of seconds.
+    fn owed_since(&self) -> Time {
+        self.last_progress.max(self.next_start)
+    }
+
     fn next_deadline(&self, transmit: &Transmit<'_>) -> Time {
-        let hang = self.last_progress.saturating_add(self.setup.hang_cycles.saturating_mul(4_000)).saturating_add(1);
+        let hang = self.owed_since().saturating_add(self.setup.hang_cycles.saturating_mul(4_000)).saturating_add(1);
         let reap = if transmit.outstanding { self.bench.now() + REAP_NS * 1_000 } else { Time::NEVER };
         self.polls.iter().map(|poll| poll.due).min().unwrap_or(Time::NEVER).min(hang).min(reap)
     }
@@ -419,6 +433,11 @@ impl Run {
     /// One NAPI poll of each queue on a vector.
     fn poll(&mut self, poll: Poll, sink: &mut dyn Sink) -> Result<(), RunError> {
         let now = self.bench.now();
+        let busy_until = &mut self.busy_until[usize::from(poll.func.0)];
+        if *busy_until > now {
+            self.polls.push_back(Poll { due: *busy_until, ..poll });
+            return Ok(());
+        }
         let driver = &mut self.drivers[usize::from(poll.func.0)];
         if driver.error_vector() == Some(poll.vector) {
             if let Some(errors) = driver.service_errors()? {
@@ -444,8 +463,10 @@ impl Run {
             }
         }
         self.tally.host_out += handled;
+        // One CPU a function: what a poll cost is what the next one waits for, whichever queue it is of.
+        *busy_until = now.saturating_add(handled.saturating_mul(self.setup.host.packet_ns).saturating_mul(1_000));
         if again {
-            let due = now + (handled * self.setup.host.packet_ns).max(1) * 1_000;
+            let due = (*busy_until).max(now + 1_000);
             self.polls.push_back(Poll { due, ..poll });
         }
         Ok(())
@@ -456,7 +477,9 @@ impl Run {
         for port in (0..self.setup.shape.ports).map(PortId) {
             while let Some(frame) = self.bench.wire_out(port) {
                 self.tally.wire_out += 1;
-                sink.sent(port, frame);
+                if let Some(buffer) = sink.sent(port, frame) {
+                    self.bench.give_back(buffer);
+                }
             }
         }
         self.bench.drain_observations(|observation| sink.observed(observation));
@@ -473,7 +496,7 @@ impl Run {
             sink.progress(self.tally.host_out + self.tally.wire_out);
             return Ok(());
         }
-        if now - self.last_progress > self.setup.hang_cycles.saturating_mul(4_000) {
+        if now.0.saturating_sub(self.owed_since().0) > self.setup.hang_cycles.saturating_mul(4_000) {
             let what = format!(
                 "{queued} frames at the wire, card {}, {} delivered of {} in",
                 if self.bench.idle() { "idle" } else { "busy" },
@@ -506,11 +529,22 @@ struct Feed<'a> {
     first_ns: Option<u64>,
     cut_ns: u64,
     last_ns: u64,
+    /// Start times of the frames given to each port's wire that may still wait there, where the pace sets them.
+    starts: Vec<VecDeque<Time>>,
 }
 
 impl<'a> Feed<'a> {
     fn new(pace: Pace, begin: Time, ports: usize) -> Feed<'a> {
-        Feed { pace, waiting: vec![VecDeque::new(); ports], next_start: vec![begin; ports], begin, first_ns: None, cut_ns: 0, last_ns: 0 }
+        Feed {
+            pace,
+            waiting: vec![VecDeque::new(); ports],
+            next_start: vec![begin; ports],
+            begin,
+            first_ns: None,
+            cut_ns: 0,
+            last_ns: 0,
+            starts: vec![VecDeque::new(); ports],
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -541,7 +575,22 @@ impl<'a> Feed<'a> {
     fn timed(&mut self, frame: &InFrame, mut buffer: Vec<u8>) -> WireFrame {
         buffer.clear();
         buffer.extend_from_slice(&frame.data);
-        WireFrame { time: self.start_of(frame), data: buffer, err: frame.err }
+        let time = self.start_of(frame);
+        if time > Time::ZERO {
+            self.starts[usize::from(frame.port.0)].push_back(time);
+        }
+        WireFrame { time, data: buffer, err: frame.err }
+    }
+
+    /// When the first frame that still waits at a wire starts; no later than now where the pace sets no times.
+    fn first_start(&mut self, bench: &Bench) -> Time {
+        let mut first = None;
+        for (port, starts) in self.starts.iter_mut().enumerate().filter(|(_, starts)| !starts.is_empty()) {
+            let entered = starts.len().saturating_sub(bench.wire_queued(PortId(port as u8)));
+            starts.drain(..entered);
+            first = first.into_iter().chain(starts.front().copied()).min();
+        }
+        first.unwrap_or(Time::ZERO)
     }
 
     fn start_of(&mut self, frame: &InFrame) -> Time {

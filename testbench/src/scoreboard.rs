@@ -3,7 +3,7 @@
 //! What the card under test did is found by its bytes alone: its monitors name an input frame only where the bytes bear them
 //! out, so that a frame which went astray can't lend its number to its neighbours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use models::observation::Fate;
 use models::time::Time;
@@ -129,10 +129,42 @@ pub fn compare(got: &Outcome, expected: &Outcome, input: &[InFrame], functions: 
     let have_items: Vec<Item<'_>> = have.iter().map(|frame| item(frame)).collect();
     let mut differences = align::compare(&want_items, &have_items, &Ignore::default());
     if loose {
-        differences.retain(|difference| !matches!(difference.class, Class::Lost | Class::Extra));
+        // A whole frame of the input is not a broken one of another: two cards that lost different frames pair them so.
+        let whole: HashSet<&[u8]> = input.iter().map(|frame| frame.data.as_slice()).collect();
+        let is_whole = |at: Option<usize>| at.is_some_and(|at| whole.contains(have[at].data.as_slice()));
+        differences.retain(|difference| match difference.class {
+            Class::Lost | Class::Extra => false,
+            Class::Corrupt | Class::WrongLength => !is_whole(difference.got),
+            _ => true,
+        });
     }
     let teller = Teller { want: &want, have: &have, input, got, expected, functions };
-    differences.into_iter().map(|difference| teller.tell(difference)).collect()
+    let mut findings: Vec<Finding> = differences.into_iter().map(|difference| teller.tell(difference)).collect();
+    if loose {
+        findings.extend(compare_drops(got, expected));
+    }
+    findings
+}
+
+/// Where frames overflow, how many do may differ between cards: it hangs on the cycle. By every other reason a card may
+/// lose more than the other only what it or the other lost by overflow instead.
+fn compare_drops(got: &Outcome, expected: &Outcome) -> Vec<Finding> {
+    let drops = |outcome: &Outcome, overflow: bool| -> BTreeMap<String, u64> {
+        let all = outcome.by_monitors.drops.iter().filter(|(reason, _)| reason.ends_with("overflow") == overflow);
+        all.map(|(reason, frames)| (reason.clone(), *frames)).collect()
+    };
+    let slack: u64 = drops(got, true).values().chain(drops(expected, true).values()).sum();
+    let (a, b) = (drops(got, false), drops(expected, false));
+    let reasons: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let count = |of: &BTreeMap<String, u64>, reason: &String| of.get(reason).copied().unwrap_or(0);
+    let counts = reasons.into_iter().map(|reason| (reason, count(&a, reason), count(&b, reason)));
+    counts
+        .filter(|(_, a, b)| a.abs_diff(*b) > slack)
+        .map(|(reason, a, b)| {
+            let text = format!("drops by {reason}: {} has {a}, {} has {b}; {slack} overflowed", got.card, expected.card);
+            Finding::new("drops", text)
+        })
+        .collect()
 }
 
 fn item(frame: &Emerged) -> Item<'_> {

@@ -134,6 +134,11 @@ impl H2cEngine {
         self.reading + self.outbox.len()
     }
 
+    /// Anything that goes on by itself or waits for the shell.
+    pub(super) fn busy(&self) -> bool {
+        self.inside() != 0 || !self.round.is_empty() || !self.writebacks.is_empty()
+    }
+
     fn queue(&mut self, qid: Qid) -> &mut H2cQueue {
         &mut self.queues[usize::from(qid.0)]
     }

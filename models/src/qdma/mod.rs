@@ -357,6 +357,11 @@ impl Qdma {
         self.h2c.inside()
     }
 
+    /// Something of the H2C side is under way in here, from a descriptor that was fetched to its status word.
+    pub fn h2c_busy(&self) -> bool {
+        self.h2c.busy()
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> &Counters {
         &self.core.counters

@@ -113,8 +113,10 @@ struct Lane {
     storage: Storage,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Storage {
+    /// One bit, with a byte to itself.
+    Bit,
     Bytes1,
     Bytes2,
     Bytes4,
@@ -136,9 +138,9 @@ impl Lane {
     #[inline]
     fn read(&self, simulation: &Simulation) -> u64 {
         assert_eq!(self.owner, simulation.id, "a port of another simulation");
-        if self.storage != Storage::Bytes1 {
+        if self.storage > Storage::Bytes1 {
             // SAFETY: `simulation` is the owner and is borrowed.
-            return unsafe { self.read_wide() };
+            return unsafe { read_wide(self.address, self.storage, self.shift, self.mask) };
         }
         // SAFETY: the invariants say that the address is that of a live byte, since the simulation `owner` is alive in
         // our hands; nobody writes meanwhile, since all writers need `&mut Simulation`.
@@ -149,80 +151,82 @@ impl Lane {
     #[inline]
     fn write(&self, simulation: &mut Simulation, value: u64) {
         assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        if self.storage == Storage::Bit {
+            // SAFETY: as in `read`; nobody reads or writes meanwhile, since we hold the simulation's only reference.
+            return unsafe { self.address.write((value & 1) as u8) };
+        }
         if self.storage != Storage::Bytes1 {
             // SAFETY: `simulation` is the owner and is borrowed exclusively.
-            return unsafe { self.write_wide(value) };
+            return unsafe { write_wide(self.address, self.storage, self.shift, self.mask, value) };
         }
         let (clear, bits) = (!(self.mask << self.shift), (value & self.mask) << self.shift);
         // SAFETY: as in `read`; nobody reads or writes meanwhile, since we hold the simulation's only reference. Bits
         // beyond the port's width stay zero, as Verilator wants them, because the mask lies within the width.
         unsafe { self.address.write(self.address.read() & clear as u8 | bits as u8) }
     }
+}
 
-    /// # Safety
-    /// The simulation `owner` is borrowed.
-    #[inline(never)]
-    unsafe fn read_wide(&self) -> u64 {
-        // SAFETY: with the caller's promise, the invariants give a live integer, or words, of this size.
-        let whole = unsafe {
-            match self.storage {
-                Storage::Bytes1 => u64::from(self.address.read()),
-                Storage::Bytes2 => u64::from(self.address.cast::<u16>().read()),
-                Storage::Bytes4 => u64::from(self.address.cast::<u32>().read()),
-                Storage::Bytes8 => self.address.cast::<u64>().read_unaligned(),
-                Storage::Words12 => return (self.read_three_words() >> self.shift) as u64 & self.mask,
+/// The read of a lane that is no byte. Its parts are passed one by one: a reference to the lane would make each read of a
+/// byte, too, put the lane into memory first.
+///
+/// # Safety
+/// They are those of a lane whose simulation is borrowed.
+#[inline(never)]
+unsafe fn read_wide(address: *mut u8, storage: Storage, shift: u8, mask: u64) -> u64 {
+    // SAFETY: with the caller's promise, the lane's invariants give a live integer, or words, of this size.
+    let whole = unsafe {
+        match storage {
+            Storage::Bit | Storage::Bytes1 => u64::from(address.read()),
+            Storage::Bytes2 => u64::from(address.cast::<u16>().read()),
+            Storage::Bytes4 => u64::from(address.cast::<u32>().read()),
+            Storage::Bytes8 => address.cast::<u64>().read_unaligned(),
+            Storage::Words12 => return (read_three_words(address) >> shift) as u64 & mask,
+        }
+    };
+    whole >> shift & mask
+}
+
+/// The write, likewise.
+///
+/// # Safety
+/// They are those of a lane whose simulation is borrowed exclusively.
+#[inline(never)]
+unsafe fn write_wide(address: *mut u8, storage: Storage, shift: u8, mask: u64, value: u64) {
+    let (clear, bits) = (!(mask << shift), (value & mask) << shift);
+    // SAFETY: as in `read_wide`; the bits beyond the width as in `Lane::write`.
+    unsafe {
+        match storage {
+            Storage::Bit | Storage::Bytes1 => address.write(address.read() & clear as u8 | bits as u8),
+            Storage::Bytes2 => {
+                let at = address.cast::<u16>();
+                at.write(at.read() & clear as u16 | bits as u16);
             }
-        };
-        whole >> self.shift & self.mask
-    }
-
-    /// # Safety
-    /// The simulation `owner` is borrowed exclusively.
-    #[inline(never)]
-    unsafe fn write_wide(&self, value: u64) {
-        let (clear, bits) = (!(self.mask << self.shift), (value & self.mask) << self.shift);
-        // SAFETY: as in `read_wide`; the bits beyond the width as in `write`.
-        unsafe {
-            match self.storage {
-                Storage::Bytes1 => self.address.write(self.address.read() & clear as u8 | bits as u8),
-                Storage::Bytes2 => {
-                    let at = self.address.cast::<u16>();
-                    at.write(at.read() & clear as u16 | bits as u16);
-                }
-                Storage::Bytes4 => {
-                    let at = self.address.cast::<u32>();
-                    at.write(at.read() & clear as u32 | bits as u32);
-                }
-                Storage::Bytes8 => {
-                    let at = self.address.cast::<u64>();
-                    at.write_unaligned(at.read_unaligned() & clear | bits);
-                }
-                Storage::Words12 => self.write_three_words(value),
+            Storage::Bytes4 => {
+                let at = address.cast::<u32>();
+                at.write(at.read() & clear as u32 | bits as u32);
+            }
+            Storage::Bytes8 => {
+                let at = address.cast::<u64>();
+                at.write_unaligned(at.read_unaligned() & clear | bits);
+            }
+            Storage::Words12 => {
+                let mask = u128::from(mask) << shift;
+                let whole = read_three_words(address) & !mask | u128::from(value) << shift & mask;
+                address.cast::<u64>().write_unaligned(whole as u64);
+                address.add(8).cast::<u32>().write_unaligned((whole >> 64) as u32);
             }
         }
     }
+}
 
-    /// # Safety
-    /// As in [`Lane::read`], for [`Storage::Words12`].
-    unsafe fn read_three_words(&self) -> u128 {
-        // SAFETY: the caller's promise covers twelve bytes.
-        unsafe {
-            let low = self.address.cast::<u64>().read_unaligned();
-            let high = self.address.add(8).cast::<u32>().read_unaligned();
-            u128::from(low) | u128::from(high) << 64
-        }
-    }
-
-    /// # Safety
-    /// As in [`Lane::write`], for [`Storage::Words12`].
-    unsafe fn write_three_words(&self, value: u64) {
-        let mask = u128::from(self.mask) << self.shift;
-        // SAFETY: the caller's promise covers twelve bytes.
-        unsafe {
-            let whole = self.read_three_words() & !mask | u128::from(value) << self.shift & mask;
-            self.address.cast::<u64>().write_unaligned(whole as u64);
-            self.address.add(8).cast::<u32>().write_unaligned((whole >> 64) as u32);
-        }
+/// # Safety
+/// As of [`read_wide`], for [`Storage::Words12`].
+unsafe fn read_three_words(address: *mut u8) -> u128 {
+    // SAFETY: the caller's promise covers twelve bytes.
+    unsafe {
+        let low = address.cast::<u64>().read_unaligned();
+        let high = address.add(8).cast::<u32>().read_unaligned();
+        u128::from(low) | u128::from(high) << 64
     }
 }
 
@@ -371,6 +375,7 @@ impl PortInfo {
         let mask = u64::MAX >> (64 - width);
         let address = self.address as *mut u8;
         let storage = match self.storage_bytes {
+            1 if self.width_bits == 1 => Storage::Bit,
             1 => Storage::Bytes1,
             2 => Storage::Bytes2,
             4 => Storage::Bytes4,
@@ -478,7 +483,7 @@ impl Simulation {
     pub fn any_of(&self, pins: &[Output<bool>]) -> Option<AnyOf> {
         let start = self.ports.iter().map(|port| port.address).min()?;
         let end = self.ports.iter().map(|port| port.address + usize::from(port.storage_bytes.max(4))).max()?;
-        if end - start < 8 || pins.iter().any(|pin| pin.0.storage != Storage::Bytes1 || pin.0.owner != self.id) {
+        if end - start < 8 || pins.iter().any(|pin| pin.0.storage > Storage::Bytes1 || pin.0.owner != self.id) {
             return None;
         }
         let mut lanes: Vec<Lane> = pins.iter().map(|pin| pin.0).collect();

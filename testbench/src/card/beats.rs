@@ -742,6 +742,11 @@ impl ShellRtl {
         recycled(&mut self.spare)
     }
 
+    /// See [`Card::give_back`](super::Card::give_back).
+    pub fn give_back(&mut self, buffer: Vec<u8>) {
+        self.spare.push(buffer);
+    }
+
     // ---- Rest ----
 
     /// Frames that the monitors saw enter and not leave.

@@ -1,7 +1,9 @@
 //! `hybrid`: the QDMA model and the shell in RTL, joined at the stream seam by beat adapters.
 //!
-//! The RTL sets the pace: the QDMA is stepped with `axis_aclk`, and what it has to do between two edges is done at the
-//! later one. While nothing moves anywhere, time passes without edges.
+//! The RTL sets the pace: the QDMA is stepped at edges of `axis_aclk`, and does then what has become due since the last
+//! time, each piece of work at its own time. While the RTL waits for it, and while it sends, that is at every edge at which
+//! it has something to do; else, slice by slice: nobody sees a difference, and it is cheaper not to leave the RTL's code so
+//! often. While nothing moves anywhere, time passes without edges.
 
 use std::path::PathBuf;
 
@@ -19,12 +21,19 @@ use crate::execute::ExecuteError;
 /// Time that a register access to the QDMA takes, as on the model.
 const MMIO_PS: u64 = 200_000;
 
+/// For how long the QDMA's work may be put off: less than any host's interrupt latency. Interrupts carry their own times.
+const SLICE_PS: u64 = 256_000;
+
 /// The card with our shell in RTL.
 pub struct HybridCard {
     shell: ShellRtl,
     qdma: Qdma,
-    /// When the QDMA next has something to do, as it said last; too early is harmless.
+    /// When the QDMA is to be stepped next; too early is harmless.
     qdma_due: Time,
+    /// Up to when the QDMA has been stepped.
+    stepped: Time,
+    /// It has, or may have, something to do before `qdma_due`.
+    put_off: bool,
     /// Written when the card goes.
     coverage: Option<PathBuf>,
 }
@@ -84,7 +93,7 @@ impl HybridCard {
     /// # Errors
     /// [`StartError`].
     pub fn new(library: &Library, config: &RtlConfig, qdma: Qdma) -> Result<HybridCard, StartError> {
-        Ok(HybridCard { shell: ShellRtl::start(library, config)?, qdma, qdma_due: Time::ZERO, coverage: None })
+        Ok(HybridCard { shell: ShellRtl::start(library, config)?, qdma, qdma_due: Time::ZERO, stepped: Time::ZERO, put_off: false, coverage: None })
     }
 
     /// The shell, for its waves, coverage and log.
@@ -107,16 +116,33 @@ impl HybridCard {
         if is_axis && self.qdma_due <= time {
             self.step_qdma(time, memory);
         }
-        if self.shell.edge(&mut self.qdma)? {
-            self.qdma_due = self.now();
+        let touched = self.shell.edge(&mut self.qdma)?;
+        if touched || (self.put_off && self.shell.waits_for_qdma()) {
+            self.plan_qdma(self.now());
         }
         Ok(())
     }
 
     fn step_qdma(&mut self, now: Time, memory: &mut dyn HostMemory) {
         self.qdma.step(now, memory);
-        self.qdma_due = self.qdma.next_event().unwrap_or(Time::NEVER);
+        self.stepped = now;
         self.shell.qdma_moved();
+        self.plan_qdma(self.qdma.next_event().unwrap_or(Time::NEVER));
+    }
+
+    /// The QDMA may have something to do from `due` on.
+    #[inline]
+    fn plan_qdma(&mut self, due: Time) {
+        let prompt = self.shell.waits_for_qdma() || self.qdma.h2c_busy();
+        self.qdma_due = if prompt { due } else { due.max(self.stepped.saturating_add(SLICE_PS)) };
+        self.put_off = self.qdma_due > due;
+    }
+
+    /// Before a register access: the QDMA does what is due.
+    fn catch_up(&mut self, memory: &mut dyn HostMemory) {
+        if self.put_off {
+            self.step_qdma(self.now(), memory);
+        }
     }
 
     /// Run until `until`; interrupts and wire frames wait.
@@ -125,7 +151,7 @@ impl HybridCard {
             self.step(until, memory)?;
         }
         self.shell.pass(until);
-        if self.qdma_due <= until {
+        if self.put_off || self.qdma_due <= until {
             self.step_qdma(until, memory);
         }
         Ok(())
@@ -198,8 +224,9 @@ impl Card for HybridCard {
         match bar {
             Bar::Shell => self.shell_access(offset, Some(value), memory).map(|_| ()),
             Bar::Qdma => {
+                self.catch_up(memory);
                 self.qdma.mmio_write(self.now(), func, offset, value);
-                self.qdma_due = self.now();
+                self.plan_qdma(self.now());
                 Ok(())
             }
         }
@@ -240,6 +267,10 @@ impl Card for HybridCard {
 
     fn recycle(&mut self) -> Vec<u8> {
         self.shell.recycle()
+    }
+
+    fn give_back(&mut self, buffer: Vec<u8>) {
+        self.shell.give_back(buffer);
     }
 
     fn idle(&self) -> bool {

@@ -179,6 +179,9 @@ pub trait Card: Send + Any {
         Vec::new()
     }
 
+    /// Give back the buffer of a frame that [`Card::wire_out`] gave.
+    fn give_back(&mut self, _buffer: Vec<u8>) {}
+
     /// Nothing inside moves until something from outside does.
     fn idle(&self) -> bool;
 

@@ -201,6 +201,10 @@ impl Card for ModelCard {
         self.shell.recycle()
     }
 
+    fn give_back(&mut self, buffer: Vec<u8>) {
+        self.shell.give_back(buffer);
+    }
+
     fn idle(&self) -> bool {
         self.shell.inside() == 0 && self.qdma.inside() == 0 && self.wire.iter().all(VecDeque::is_empty)
     }

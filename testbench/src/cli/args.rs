@@ -97,10 +97,10 @@ pub struct CardArgs {
     #[arg(long, default_value = "1", value_parser = parse_seed, value_name = "N")]
     pub seed: u64,
     /// Driver's cost for each packet, ns of simulated time
-    #[arg(long, default_value_t = 0, value_name = "NS")]
+    #[arg(long, default_value_t = 0, value_name = "NS", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     pub host_ns: u64,
     /// Time-out without progress, in cycles of axis_aclk
-    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000_000))]
     pub hang_cycles: u64,
     /// Do not check host memory accesses
     #[arg(long)]
@@ -110,7 +110,7 @@ pub struct CardArgs {
     #[arg(long, value_name = "TAP")]
     pub tap: Option<String>,
     /// Alarm test: switch on fault 1…6 of the RTL's fault build
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     pub rtl_fault: Option<u8>,
 }
 
@@ -182,7 +182,7 @@ pub struct GenArgs {
     #[allow(missing_docs)]
     pub out: OutArgs,
     /// How many frames
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000_000))]
     pub count: u64,
     /// UDP payload bytes
     #[arg(long, default_value_t = 18, value_name = "BYTES")]

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::args::BenchArgs;
 use super::exit::{Exit, Failure};
 use super::table;
-use crate::benchmark::{self, LENGTHS, Steady};
+use crate::benchmark::{self, LENGTHS, Steady, Way};
 
 /// Pins only, over the bare loop (DESIGN section 9 a).
 #[cfg(feature = "rtl")]
@@ -54,9 +54,9 @@ fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Valu
     let mut rows = Vec::new();
     let mut list = Vec::new();
     for len_bytes in LENGTHS {
-        let measure = |check| (0..rounds).map(|_| benchmark::model_steady(&benchmark::setup(check), len_bytes, packets)).collect::<Result<Vec<Steady>, _>>();
+        let measure = |check| (0..rounds).map(|_| benchmark::model_steady(&benchmark::setup(check), Way::Receive, len_bytes, packets)).collect::<Result<Vec<Steady>, _>>();
         let fast = measure(false)?;
-        let checked = benchmark::model_steady(&benchmark::setup(true), len_bytes, packets / 4)?;
+        let checked = benchmark::model_steady(&benchmark::setup(true), Way::Receive, len_bytes, packets / 4)?;
         let ns: Vec<f64> = fast.iter().map(|run| run.ns_per_packet).collect();
         let allocations = fast.iter().map(|run| run.allocations).min().unwrap_or(u64::MAX);
         let (middle, spread) = (benchmark::median(&ns), benchmark::spread(&ns));

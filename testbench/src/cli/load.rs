@@ -38,8 +38,21 @@ pub(super) fn cards(args: &CardArgs) -> Result<Cards, Failure> {
         hang_cycles: args.hang_cycles,
         check_memory: !args.no_memory_checks,
     };
+    refuse_deaf_alarms(args)?;
     let against = (args.against != "none").then(|| choice(&args.against, args, false));
     Ok(Cards { card: choice(&args.card, args, true), against, setup })
+}
+
+/// An alarm that can't ring would look like one that had nothing to say.
+fn refuse_deaf_alarms(args: &CardArgs) -> Result<(), Failure> {
+    let asked = [("--tap", args.tap.is_some()), ("--rtl-fault", args.rtl_fault.is_some())];
+    match asked.into_iter().find(|(_, given)| *given && args.card == "model") {
+        None => Ok(()),
+        Some((option, _)) => {
+            let error = anyhow!("{option} breaks the RTL of the card under test, and card `model` has none");
+            Err(Failure::from(error).hint("--card hybrid --against model"))
+        }
+    }
 }
 
 fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
@@ -62,6 +75,11 @@ fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
 pub(super) fn input(names: &[String], args: &CardArgs) -> Result<Input, Failure> {
     let sources: Vec<Source> = names.iter().map(|name| Source::from(name.as_str())).collect();
     check_ports(&sources, &args.shape)?;
+    if let Some(folder) = sources.iter().map(|source| &source.path).find(|path| path.is_dir()) {
+        let error = anyhow!("{}: a folder, not a capture", folder.display());
+        let hint = if folder.join("case.toml").is_file() { "a golden case is replayed alone" } else { "a golden case's folder has a case.toml" };
+        return Err(Failure::from(error).hint(hint));
+    }
     let runts = if args.runts == RuntsArg::Pad { Runts::Pad } else { Runts::Keep };
     Ok(input::read(&sources, &args.shape, runts)?)
 }
@@ -72,7 +90,8 @@ pub(super) fn check_ports(sources: &[Source], shape: &Shape) -> Result<(), Failu
         None => Ok(()),
         Some(Source { path, port: PortId(port) }) => {
             let error = anyhow!("{}@{port}: the card has {} port(s)", path.display(), shape.ports);
-            Err(Failure::new(Exit::BadInput, error).hint(format!("--shape 2x{}", port + 1)))
+            let hint = if *port == 1 { "--shape 2x2 has ports 0 and 1" } else { "a card's ports are 0 and 1" };
+            Err(Failure::new(Exit::BadInput, error).hint(hint))
         }
     }
 }

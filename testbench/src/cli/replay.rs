@@ -29,6 +29,9 @@ use crate::waves::{self, WavesError};
 /// Options that name outputs or ways of running, and don't belong to one failing run.
 const NOT_OF_THE_RUN: [&str; 8] = ["seeds", "jobs", "json", "junit", "out", "out-against", "waves", "coverage"];
 
+/// Options that a golden case sets itself.
+const SET_BY_A_CASE: [&str; 7] = ["shape", "rss-key", "rss-table", "rss-hash", "pace", "runts", "seed"];
+
 /// What a replay is about, read and checked.
 struct Request<'a> {
     args: &'a ReplayArgs,
@@ -72,6 +75,10 @@ impl<'a> Request<'a> {
         let mut cards = load::cards(&args.card)?;
         let (case, input) = match load::case_folder(&args.inputs) {
             Some(folder) => {
+                if let Some(option) = Repro::of_this_process().given(&SET_BY_A_CASE) {
+                    let error = anyhow!("a golden case has its own --{option}");
+                    return Err(Failure::from(error).hint(format!("replay its capture: {}/input.pcap", folder.display())));
+                }
                 let mut loaded = golden::load(folder)?;
                 golden::apply(&loaded, &mut cards.card);
                 if let Some(card) = &mut cards.against {
@@ -92,14 +99,22 @@ impl<'a> Request<'a> {
             fs::File::create(path).with_context(|| path.display().to_string())?;
             cards.card.rtl.coverage = Some(path.clone());
         }
+        let files = [&args.out.out, &args.out.out_against, &args.out.waves, &args.out.junit].into_iter().flatten();
+        for path in files.filter(|path| *path != Path::new("-")) {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if !folder.is_dir() {
+                return Err(anyhow!("{}: there is no folder {}", path.display(), folder.display()).into());
+            }
+        }
         let frames = chosen(&input, args)?;
+        refuse_late_tap(args, frames.len())?;
         let expect = args.expect.as_deref().map(read_expected).transpose()?;
         Ok(Request { args, cards, case, input, frames, expect })
     }
 
     fn seeds(&self) -> Result<Vec<u64>, Failure> {
         match &self.args.seeds {
-            Some(text) => parse_seeds(text).ok_or_else(|| anyhow!("--seeds {text}: wants A..B, A less than B").into()),
+            Some(text) => parse_seeds(text).ok_or_else(|| anyhow!("--seeds {text}: wants A..B, A less than B, at most 1,000,000 of them").into()),
             None => Ok(vec![self.cards.card.rtl.seed]),
         }
     }
@@ -364,6 +379,17 @@ fn read_expected(path: &Path) -> Result<(String, Expected), Failure> {
 }
 
 /// `A..B`: A and up to B, B left out.
+/// A tap on a frame that never comes would look like one that did no harm.
+fn refuse_late_tap(args: &ReplayArgs, frames: usize) -> Result<(), Failure> {
+    let Some(tap) = &args.card.tap else { return Ok(()) };
+    match tap.split(':').nth(1).and_then(|number| number.parse::<usize>().ok()) {
+        Some(number) if number >= frames => {
+            Err(anyhow!("--tap {tap}: frame {number} of {frames}, counted from 0, never comes").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 fn parse_seeds(text: &str) -> Option<Vec<u64>> {
     let (from, to) = text.split_once("..")?;
     let (from, to) = (super::args::parse_seed(from).ok()?, super::args::parse_seed(to).ok()?);

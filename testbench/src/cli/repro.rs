@@ -66,6 +66,11 @@ impl Repro {
         }
     }
 
+    /// The first of these options that was given.
+    pub(super) fn given<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        names.iter().copied().find(|name| self.options.iter().any(|(known, _)| known == name))
+    }
+
     /// With an option, in place of any of that name.
     pub(super) fn set(mut self, name: &str, value: impl Into<String>) -> Repro {
         let value = Some(value.into());

@@ -195,8 +195,9 @@ struct Count {
 
 impl Sink for Count {
     fn delivered(&mut self, _: FuncId, _: u16, _: Time, _: &mut dyn Iterator<Item = &[u8]>) {}
-    fn sent(&mut self, _: PortId, _: WireFrame) {
+    fn sent(&mut self, _: PortId, frame: WireFrame) -> Option<Vec<u8>> {
         self.sent += 1;
+        Some(frame.data)
     }
     fn observed(&mut self, _: Observation) {}
 }
