@@ -23,8 +23,18 @@ struct Step {
 const STEPS: [Step; 13] = [
     Step { name: "fmt", about: "formatting of Rust and shell", run: steps::fmt, in_all: true },
     Step { name: "hygiene", about: "no machine's path, no registry host", run: steps::hygiene, in_all: true },
-    Step { name: "licences", about: "every dependency's licence; cargo-deny where it is installed", run: steps::licences, in_all: true },
-    Step { name: "regs-check", about: "the register map's generated files are fresh", run: || regs::regs(true), in_all: true },
+    Step {
+        name: "licences",
+        about: "every dependency's licence; cargo-deny where it is installed",
+        run: steps::licences,
+        in_all: true,
+    },
+    Step {
+        name: "regs-check",
+        about: "the register map's generated files are fresh",
+        run: || regs::regs(true),
+        in_all: true,
+    },
     Step { name: "clippy", about: "clippy, warnings denied, with and without RTL", run: steps::clippy, in_all: true },
     Step { name: "docs", about: "rustdoc, warnings denied", run: steps::docs, in_all: true },
     Step { name: "lint", about: "Verilator's lint over every shape", run: steps::lint, in_all: false },
@@ -44,7 +54,8 @@ fn main() -> ExitCode {
         ref words => words.to_vec(),
     };
     let all = words == ["all"];
-    let chosen: Vec<&Step> = STEPS.iter().filter(|step| if all { step.in_all } else { words.contains(&step.name) }).collect();
+    let chosen: Vec<&Step> =
+        STEPS.iter().filter(|step| if all { step.in_all } else { words.contains(&step.name) }).collect();
     if chosen.is_empty() || (!all && chosen.len() != words.len()) {
         eprintln!("usage: cargo run -p ci -- STEP [STEP …]\n\n  all              what a change has to pass");
         STEPS.iter().for_each(|step| eprintln!("  {:<16} {}", step.name, step.about));

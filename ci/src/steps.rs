@@ -7,7 +7,16 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// Licences that a dependency may carry. Each is permissive, so that a user's own tree stays free.
 const LICENCES: [&str; 11] = [
-    "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "Unicode-3.0", "Unlicense", "0BSD",
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "Unlicense",
+    "0BSD",
     "CC0-1.0",
 ];
 
@@ -19,7 +28,11 @@ pub fn root() -> PathBuf {
 /// Run a command at the root; its output is the user's.
 fn run(program: &str, args: &[&str]) -> Result<()> {
     eprintln!("ci: {program} {}", args.join(" "));
-    let status = Command::new(program).args(args).current_dir(root()).status().with_context(|| format!("{program} does not start"))?;
+    let status = Command::new(program)
+        .args(args)
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("{program} does not start"))?;
     ensure!(status.success(), "{program} {} ended with {status}", args.join(" "));
     Ok(())
 }
@@ -28,7 +41,8 @@ fn run(program: &str, args: &[&str]) -> Result<()> {
 fn cargo(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     eprintln!("ci: cargo {}", args.join(" "));
     let mut command = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
-    let status = command.args(args).envs(env.iter().copied()).current_dir(root()).status().context("cargo does not start")?;
+    let status =
+        command.args(args).envs(env.iter().copied()).current_dir(root()).status().context("cargo does not start")?;
     ensure!(status.success(), "cargo {} ended with {status}", args.join(" "));
     Ok(())
 }
@@ -48,7 +62,18 @@ pub fn fmt() -> Result<()> {
 /// Clippy over everything, warnings denied; and what builds without Verilator and a C++ compiler.
 pub fn clippy() -> Result<()> {
     cargo(&["clippy", "--release", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])?;
-    let without_rtl = ["clippy", "--release", "--locked", "-p", "testbench", "--no-default-features", "--all-targets", "--", "-D", "warnings"];
+    let without_rtl = [
+        "clippy",
+        "--release",
+        "--locked",
+        "-p",
+        "testbench",
+        "--no-default-features",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
     cargo(&without_rtl, &[("VERILATOR_ROOT", "/nonexistent"), ("CXX", "/nonexistent")])
 }
 
@@ -79,7 +104,8 @@ pub fn bench() -> Result<()> {
 
 /// `docs/cli.md` is what the command prints.
 pub fn cli_docs(check: bool) -> Result<()> {
-    let output = Command::new("./onic").arg("markdown").current_dir(root()).output().context("./onic does not start")?;
+    let output =
+        Command::new("./onic").arg("markdown").current_dir(root()).output().context("./onic does not start")?;
     ensure!(output.status.success(), "./onic markdown failed: {}", String::from_utf8_lossy(&output.stderr));
     let path = root().join("docs/cli.md");
     if !check {
@@ -115,20 +141,32 @@ fn permitted(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     // A parenthesised group such as `(MIT OR Apache-2.0) AND Unicode-3.0` needs each part permitted.
     expression.split(" AND ").all(|part| {
-        part.trim_matches(['(', ')', ' ']).split(" OR ").any(|name| LICENCES.contains(&name.trim_matches(['(', ')', ' '])))
+        part.trim_matches(['(', ')', ' '])
+            .split(" OR ")
+            .any(|name| LICENCES.contains(&name.trim_matches(['(', ')', ' '])))
     })
 }
 
 /// No path of one machine and no registry host in a committed file.
 pub fn hygiene() -> Result<()> {
-    let files = Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().context("git does not start")?;
+    let files =
+        Command::new("git").args(["ls-files", "-z"]).current_dir(root()).output().context("git does not start")?;
     // Split so that this list does not find itself.
-    let forbidden: Vec<String> = [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["crates", ".io/"], ["pypi", ".org"], ["pythonhosted", ".org"]]
-        .iter()
-        .map(|parts| parts.concat())
-        .collect();
+    let forbidden: Vec<String> = [
+        ["/wo", "rk/"],
+        ["/ro", "ot/"],
+        ["/ho", "me/"],
+        ["crates", ".io/"],
+        ["pypi", ".org"],
+        ["pythonhosted", ".org"],
+    ]
+    .iter()
+    .map(|parts| parts.concat())
+    .collect();
     let mut found = Vec::new();
-    for name in String::from_utf8_lossy(&files.stdout).split('\0').filter(|name| !name.is_empty() && *name != "Cargo.lock") {
+    for name in
+        String::from_utf8_lossy(&files.stdout).split('\0').filter(|name| !name.is_empty() && *name != "Cargo.lock")
+    {
         let Ok(text) = std::fs::read_to_string(root().join(name)) else { continue };
         for (number, line) in text.lines().enumerate() {
             if let Some(word) = forbidden.iter().find(|word| line.contains(word.as_str())) {
@@ -148,7 +186,9 @@ mod tests {
 
     #[test]
     fn licence_expressions() {
-        for good in ["MIT", "MIT OR Apache-2.0", "MIT/Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "GPL-2.0 OR MIT"] {
+        for good in
+            ["MIT", "MIT OR Apache-2.0", "MIT/Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "GPL-2.0 OR MIT"]
+        {
             assert!(permitted(good), "{good}");
         }
         for bad in ["GPL-3.0", "MIT AND GPL-3.0", "AGPL-3.0 OR LGPL-2.1", ""] {

@@ -124,8 +124,9 @@ fn verilator_bin(root: &Path) -> Result<PathBuf, BuildError> {
 fn verilator_version(root: &Path) -> Result<(u32, u32), BuildError> {
     let path = root.join("include/verilated_config.h");
     let text = std::fs::read_to_string(&path).map_err(BuildError::io(&path))?;
-    parse_version(&text)
-        .ok_or_else(|| BuildError::Sources(format!("{}: VERILATOR_VERSION is not of the form \"5.020\"", path.display())))
+    parse_version(&text).ok_or_else(|| {
+        BuildError::Sources(format!("{}: VERILATOR_VERSION is not of the form \"5.020\"", path.display()))
+    })
 }
 
 fn parse_version(config: &str) -> Option<(u32, u32)> {
@@ -135,7 +136,8 @@ fn parse_version(config: &str) -> Option<(u32, u32)> {
 }
 
 fn compiler_version(cxx: &str) -> Result<String, BuildError> {
-    let missing = |what: String| BuildError::Missing { what, hint: "apt-get install g++ zlib1g-dev liblz4-dev".to_string() };
+    let missing =
+        |what: String| BuildError::Missing { what, hint: "apt-get install g++ zlib1g-dev liblz4-dev".to_string() };
     let output = Command::new(cxx)
         .arg("--version")
         .output()
@@ -162,7 +164,8 @@ mod tests {
 
     #[test]
     fn versions_are_two_integers() {
-        let of = |v: &str| parse_version(&format!("#define VERILATOR_VERSION {v}\n#define VERILATOR_VERSION_INTEGER \n"));
+        let of =
+            |v: &str| parse_version(&format!("#define VERILATOR_VERSION {v}\n#define VERILATOR_VERSION_INTEGER \n"));
         assert_eq!(of("\"5.49\""), Some((5, 49)));
         assert_eq!(of("\"5.006 2023-01-22\""), Some((5, 6)));
         assert_eq!(of("\"5.020\""), Some((5, 20)));

@@ -28,14 +28,20 @@ pub struct PortDecl {
 /// # Errors
 /// [`BuildError::Sources`] for ports without one address: `inout`, unpacked arrays, more than 64 Kibit.
 pub fn parse_ports(header: &str) -> Result<Vec<PortDecl>, BuildError> {
-    header.lines().map(str::trim).filter(|line| line.starts_with("VL_IN") || line.starts_with("VL_OUT")).map(parse_port).collect()
+    header
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("VL_IN") || line.starts_with("VL_OUT"))
+        .map(parse_port)
+        .collect()
 }
 
 fn parse_port(line: &str) -> Result<PortDecl, BuildError> {
     let refuse = |why: &str| BuildError::Sources(format!("a top-level port can't be bound: {why}: `{line}`"));
     let (kind, rest) = line.split_once('(').ok_or_else(|| refuse("not a declaration"))?;
     let arguments: Vec<&str> = rest.trim_end_matches(';').trim_end_matches(')').split(',').map(str::trim).collect();
-    let member = arguments[0].strip_prefix('&').filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    let member =
+        arguments[0].strip_prefix('&').filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     let member = member.ok_or_else(|| refuse("an unpacked array; pack it in a small wrapper module"))?;
     let (is_input, storage) = match (kind.strip_prefix("VL_IN"), kind.strip_prefix("VL_OUT")) {
         (Some("OUT" | "OUT8" | "OUT16" | "OUT64" | "OUTW"), _) => return Err(refuse("inout")),
@@ -75,7 +81,10 @@ pub fn generate(class: &str, top_module: &str, hash: &str, ports: &[PortDecl]) -
     );
     for PortDecl { name, member, is_input, storage_bytes, width_bits } in ports {
         let input = u8::from(*is_input);
-        let _ = writeln!(text, "    ports.push_back({{\"{name}\", {input}, {storage_bytes}, {width_bits}, &top.{member}}});");
+        let _ = writeln!(
+            text,
+            "    ports.push_back({{\"{name}\", {input}, {storage_bytes}, {width_bits}, &top.{member}}});"
+        );
     }
     let _ = write!(
         text,
@@ -95,15 +104,23 @@ mod tests {
     fn every_storage_class_is_read() {
         let header = "  VL_IN8(&clk,0,0);\n VL_OUT16(&qid,10,0);\n VL_IN(&addr,31,0);\n VL_OUT64(&keep,63,0);\n VL_INW(&data,511,0,16);\n int x;\n";
         let ports = parse_ports(header).expect("parses");
-        let brief: Vec<_> = ports.iter().map(|p| (p.name.as_str(), p.is_input, p.storage_bytes, p.width_bits)).collect();
-        let expected =
-            [("clk", true, 1, 1), ("qid", false, 2, 11), ("addr", true, 4, 32), ("keep", false, 8, 64), ("data", true, 0, 512)];
+        let brief: Vec<_> =
+            ports.iter().map(|p| (p.name.as_str(), p.is_input, p.storage_bytes, p.width_bits)).collect();
+        let expected = [
+            ("clk", true, 1, 1),
+            ("qid", false, 2, 11),
+            ("addr", true, 4, 32),
+            ("keep", false, 8, 64),
+            ("data", true, 0, 512),
+        ];
         assert_eq!(brief, expected);
     }
 
     #[test]
     fn ports_without_an_address_are_refused() {
-        for line in ["VL_INOUT8(&pad,7,0);", "VL_IN8((&lanes)[4],7,0);", "VL_IN128(&x,1,0);", "VL_IN(&x,0,31);", "VL_IN(&x);"] {
+        for line in
+            ["VL_INOUT8(&pad,7,0);", "VL_IN8((&lanes)[4],7,0);", "VL_IN128(&x,1,0);", "VL_IN(&x,0,31);", "VL_IN(&x);"]
+        {
             let error = parse_ports(line).expect_err(line).to_string();
             assert!(error.contains("can't be bound"), "{error}");
         }

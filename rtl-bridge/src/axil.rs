@@ -64,7 +64,13 @@ impl Master {
     ///
     /// # Errors
     /// [`PortError`].
-    pub fn bind(simulation: &Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Master, PortError> {
+    pub fn bind(
+        simulation: &Simulation,
+        prefix: &str,
+        index: u32,
+        count: u32,
+        stall: Stall,
+    ) -> Result<Master, PortError> {
         let name = |signal: &str| format!("{prefix}{signal}");
         Ok(Master {
             awvalid: simulation.input_of(&name("awvalid"), index, count)?,

@@ -84,7 +84,13 @@ impl Source {
     ///
     /// # Errors
     /// [`PortError`].
-    pub fn bind(simulation: &mut Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Source, PortError> {
+    pub fn bind(
+        simulation: &mut Simulation,
+        prefix: &str,
+        index: u32,
+        count: u32,
+        stall: Stall,
+    ) -> Result<Source, PortError> {
         let name = |signal: &str| format!("{prefix}{signal}");
         let tvalid = simulation.input_of(&name("tvalid"), index, count)?;
         simulation.set(tvalid, false);
@@ -435,7 +441,13 @@ impl Sink {
     ///
     /// # Errors
     /// [`PortError`].
-    pub fn bind(simulation: &mut Simulation, prefix: &str, index: u32, count: u32, stall: Stall) -> Result<Sink, PortError> {
+    pub fn bind(
+        simulation: &mut Simulation,
+        prefix: &str,
+        index: u32,
+        count: u32,
+        stall: Stall,
+    ) -> Result<Sink, PortError> {
         let tready = simulation.input_of(&format!("{prefix}tready"), index, count)?;
         simulation.set(tready, false);
         let monitor = Monitor::bind(simulation, prefix, index, count)?;

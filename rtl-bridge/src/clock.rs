@@ -190,7 +190,8 @@ impl Clocks {
     fn fall_before(&mut self, simulation: &mut Simulation, until_ps: u64) -> Result<(), Box<Stopped>> {
         loop {
             let high = self.high;
-            let due = |(n, clock): (usize, &Clock)| (high >> n & 1 != 0 && clock.fall_ps < until_ps).then_some(clock.fall_ps);
+            let due =
+                |(n, clock): (usize, &Clock)| (high >> n & 1 != 0 && clock.fall_ps < until_ps).then_some(clock.fall_ps);
             let Some(time_ps) = self.clocks.iter().enumerate().filter_map(due).min() else { return Ok(()) };
             for (n, clock) in self.clocks.iter().enumerate() {
                 if high >> n & 1 != 0 && clock.fall_ps == time_ps {

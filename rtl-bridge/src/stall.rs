@@ -30,14 +30,17 @@ pub enum Profile {
 
 /// A profile that could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no stall profile: none, random:PERCENT (1-99), bursts:MAX (1-65535), every:N (2-65535), between-beats")]
+#[error(
+    "`{0}` is no stall profile: none, random:PERCENT (1-99), bursts:MAX (1-65535), every:N (2-65535), between-beats"
+)]
 pub struct ParseProfileError(String);
 
 impl FromStr for Profile {
     type Err = ParseProfileError;
 
     fn from_str(text: &str) -> Result<Profile, ParseProfileError> {
-        let (name, value) = text.split_once(':').map_or((text, None), |(name, value)| (name, value.parse::<u16>().ok()));
+        let (name, value) =
+            text.split_once(':').map_or((text, None), |(name, value)| (name, value.parse::<u16>().ok()));
         match (name, value) {
             ("none", None) if text == "none" => Ok(Profile::None),
             ("between-beats", None) if text == "between-beats" => Ok(Profile::BetweenBeats),
@@ -169,7 +172,9 @@ mod tests {
         for text in ["none", "random:30", "bursts:16", "every:3", "between-beats"] {
             assert_eq!(text.parse::<Profile>().expect("a profile").to_string(), text);
         }
-        for text in ["", "random", "random:0", "random:100", "bursts:0", "every:1", "none:1", "between-beats:x", "random:-1"] {
+        for text in
+            ["", "random", "random:0", "random:100", "bursts:0", "every:1", "none:1", "between-beats:x", "random:-1"]
+        {
             assert!(text.parse::<Profile>().is_err(), "{text}");
         }
     }

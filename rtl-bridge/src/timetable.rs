@@ -177,7 +177,8 @@ mod tests {
 
     #[test]
     fn every_edge_is_where_the_definition_has_it() {
-        let shell = |phases: [u64; 3]| [timing(8000, 1, phases[0]), timing(4000, 1, phases[1]), timing(102_400, 33, phases[2])];
+        let shell =
+            |phases: [u64; 3]| [timing(8000, 1, phases[0]), timing(4000, 1, phases[1]), timing(102_400, 33, phases[2])];
         for phases in [[0; 3], [123, 4567, 1], [0, 0, 1_000_000]] {
             let timings = shell(phases);
             let (table, edges) = by_table(&timings, 20_000);

@@ -63,7 +63,15 @@ fn narrow_ports_of_each_storage_class() {
 /// Instances packed into one port, at every alignment that our shapes have and some that they don't.
 #[test]
 fn packed_instances_are_bound_one_by_one() {
-    for (port, count) in [("loop512", 8), ("loop512", 16), ("loop512", 64), ("loop320", 5), ("loop320", 10), ("loop65", 5), ("loop64", 4)] {
+    for (port, count) in [
+        ("loop512", 8),
+        ("loop512", 16),
+        ("loop512", 64),
+        ("loop320", 5),
+        ("loop320", 10),
+        ("loop65", 5),
+        ("loop64", 4),
+    ] {
         let mut probe = Probe::start(&Options::default());
         let width = port[4..].parse::<u32>().expect("a width") / count;
         let mask = u64::MAX >> (64 - width);
@@ -237,7 +245,12 @@ fn waves_hold_their_window_and_change_nothing() {
             probe.drive("loop32_i", value);
             probe.run(3).expect("runs");
         }
-        (probe.read::<u32>("loop32_o"), probe.read::<u32>("unreset_o"), probe.simulation.time_ps(), probe.clocks.evals())
+        (
+            probe.read::<u32>("loop32_o"),
+            probe.read::<u32>("unreset_o"),
+            probe.simulation.time_ps(),
+            probe.clocks.evals(),
+        )
     };
     let window = Window { path: path.clone(), from_ps: 100_000, until_ps: 200_000 };
     let (with, without) = (run(Some(window)), run(None));
@@ -278,7 +291,8 @@ fn coverage_counts_this_simulation_only() {
 fn a_second_build_is_a_cache_hit() {
     tops::build_in(&probe::cache(), &probe::spec(), &|_, _, _| {}).expect("builds");
     let (library, cached) =
-        tops::build_in(&probe::cache(), &probe::spec(), &|step, _, _| panic!("{step} of what is there")).expect("is there");
+        tops::build_in(&probe::cache(), &probe::spec(), &|step, _, _| panic!("{step} of what is there"))
+            .expect("is there");
     assert!(cached);
     assert_eq!(library.top_module(), "bridge_probe");
 }

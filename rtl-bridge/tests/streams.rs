@@ -89,7 +89,8 @@ fn a_monitor_sees_a_beat_that_changes_while_held() {
     let mut probe = Probe::start(&Options::default());
     let simulation = &mut probe.simulation;
     let mut monitor = Monitor::bind(simulation, "s_axis_", 0, 1).expect("ports");
-    let (valid, keep) = (simulation.input("s_axis_tvalid").expect("a port"), simulation.input("s_axis_tkeep").expect("a port"));
+    let (valid, keep) =
+        (simulation.input("s_axis_tvalid").expect("a port"), simulation.input("s_axis_tkeep").expect("a port"));
     let last = simulation.input("s_axis_tlast").expect("a port");
     let data = simulation.wide_input("s_axis_tdata", 0, 1).expect("a port");
     // Fill the register, with nobody taking: tready falls after two beats.
@@ -146,7 +147,8 @@ fn access(probe: &mut Probe, master: &mut Master) -> Option<Response> {
 fn registers_answer_with_data_and_with_errors() {
     for profile in [Profile::None, Profile::Random { percent: 60 }] {
         let mut probe = Probe::start(&Options::default());
-        let mut master = Master::bind(&probe.simulation, "s_axil_", 0, 1, Stall::new(profile, 3, "axil")).expect("ports");
+        let mut master =
+            Master::bind(&probe.simulation, "s_axil_", 0, 1, Stall::new(profile, 3, "axil")).expect("ports");
         for value in [1u32, 0x8000_0000, 0xdead_beef] {
             master.write(&mut probe.simulation, 0, value);
             assert_eq!(access(&mut probe, &mut master), Some(Response::Okay(0)));

@@ -73,7 +73,8 @@ impl Bench {
         self.with_card(|card, _| card.reset())?;
         let status = regs::shell::SYSTEM_CONFIG + regs::system_config::SYSTEM_STATUS;
         let limit = self.now().saturating_add(self.hang_ns.saturating_mul(1_000));
-        while self.with_card(|card, memory| card.mmio_read(FuncId(0), Bar::Shell, status, &mut memory.lend()))? & 1 == 0 {
+        while self.with_card(|card, memory| card.mmio_read(FuncId(0), Bar::Shell, status, &mut memory.lend()))? & 1 == 0
+        {
             if self.now() > limit {
                 let what = "SYSTEM_STATUS bit 0 after power-up".into();
                 return Err(CardError::Hang { cycles: self.hang_ns / 4, at: self.now(), what });
@@ -173,7 +174,10 @@ impl Bench {
     }
 
     /// Call into the card, unless it has stopped; then note interrupts, and the error that stops it now.
-    fn with_card<R>(&self, call: impl FnOnce(&mut dyn Card, &SharedMemory) -> Result<R, CardError>) -> Result<R, CardError> {
+    fn with_card<R>(
+        &self,
+        call: impl FnOnce(&mut dyn Card, &SharedMemory) -> Result<R, CardError>,
+    ) -> Result<R, CardError> {
         let mut state = self.lock();
         if let Some(error) = &state.error {
             return Err(error.clone());

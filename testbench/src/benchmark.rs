@@ -116,7 +116,12 @@ pub fn model_steady(setup: &Setup, way: Way, len_bytes: usize, packets: usize) -
     });
     result?;
     run.finish()?;
-    Ok(Steady { ns_per_packet: took.as_nanos() as f64 / packets as f64, allocations: counted.count_total, packets: packets as u64, delivered: sink.frames - before })
+    Ok(Steady {
+        ns_per_packet: took.as_nanos() as f64 / packets as f64,
+        allocations: counted.count_total,
+        packets: packets as u64,
+        delivered: sink.frames - before,
+    })
 }
 
 /// The same frame, sent by the host; queues take turns.
@@ -223,7 +228,8 @@ mod with_rtl {
             Ok::<Recording, anyhow::Error>(hybrid.shell().simulation().take_recording())
         })?;
         // axis_aclk rises at multiples of its period; other clocks' edges that fall there are evaluated with it.
-        let cycles = recording.times_ps().filter(|time| time.is_multiple_of(models::time::Clock::AXIS.num)).count() as u64;
+        let cycles =
+            recording.times_ps().filter(|time| time.is_multiple_of(models::time::Clock::AXIS.num)).count() as u64;
         Ok((recording, cycles))
     }
 
@@ -268,7 +274,9 @@ mod with_rtl {
             figures.hybrid.push(whole_run(Box::new(card(&library, &fast)?), &fast, &wire)?.0.as_secs_f64());
             let model = Choice::named("model").make(&fast.shape)?;
             figures.model.push(whole_run(model, &fast, &wire)?.0.as_secs_f64());
-            figures.hybrid_checked.push(whole_run(Box::new(card(&library, &checked)?), &checked, &wire)?.0.as_secs_f64());
+            figures
+                .hybrid_checked
+                .push(whole_run(Box::new(card(&library, &checked)?), &checked, &wire)?.0.as_secs_f64());
         }
         Ok(figures)
     }

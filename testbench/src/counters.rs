@@ -15,7 +15,8 @@ const UNMAPPED: u32 = 0xdead_beef;
 /// # Errors
 /// [`MmioError`].
 pub fn read(mmio: &impl Mmio, shape: &Shape) -> Result<Option<Sum>, MmioError> {
-    let probe = [qdma_common::C2H_PACKETS, qdma_common::C2H_PACKETS + 4].map(|offset| mmio.read32(Bar::Shell, shell::QDMA_COMMON + offset));
+    let probe = [qdma_common::C2H_PACKETS, qdma_common::C2H_PACKETS + 4]
+        .map(|offset| mmio.read32(Bar::Shell, shell::QDMA_COMMON + offset));
     if let [Ok(UNMAPPED), Ok(UNMAPPED)] = probe {
         return Ok(None);
     }
@@ -41,8 +42,11 @@ pub fn read(mmio: &impl Mmio, shape: &Shape) -> Result<Option<Sum>, MmioError> {
         sum.inside += common(at(qdma_common::FUNCTION_C2H_INSIDE))?;
     }
     let qdma = |offset| mmio.read32(Bar::Qdma, offset).map(u64::from);
-    let (came, out, lost) =
-        (qdma(qdma_csr::C2H_COMPLETIONS_IN)?, qdma(qdma_csr::C2H_COMPLETIONS_OUT)?, qdma(qdma_csr::C2H_COMPLETIONS_DROPPED)?);
+    let (came, out, lost) = (
+        qdma(qdma_csr::C2H_COMPLETIONS_IN)?,
+        qdma(qdma_csr::C2H_COMPLETIONS_OUT)?,
+        qdma(qdma_csr::C2H_COMPLETIONS_DROPPED)?,
+    );
     sum.host_out = out;
     sum.lost("qdma.completions_dropped", lost);
     sum.inside += came.saturating_sub(out + lost);

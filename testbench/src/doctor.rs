@@ -21,7 +21,9 @@ pub fn walk_registers(choice: &Choice, shape: &Shape, seed: u64) -> Result<Repor
     options.expected = expected_of(shape);
     walk(&options, |op| match op {
         Op::Read { bar, offset } => answer(platform.mmio().read32(bar, offset).map(Answer::Data)),
-        Op::Write { bar, offset, value } => answer(platform.mmio().write32(bar, offset, value).map(|()| Answer::Written)),
+        Op::Write { bar, offset, value } => {
+            answer(platform.mmio().write32(bar, offset, value).map(|()| Answer::Written))
+        }
     })
     .map_err(Into::into)
 }

@@ -107,7 +107,13 @@ fn settle(run: &mut Run, job: &Job<'_>, recorder: &mut Recorder<'_>, whole: bool
     outcome.end = tally.end;
     outcome.queue_errors = tally.queue_errors.clone();
     let bench = run.bench().clone();
-    let mut sum = Sum { wire_in: tally.wire_in, host_in: tally.host_in, host_out: tally.host_out, wire_out: tally.wire_out, ..Sum::default() };
+    let mut sum = Sum {
+        wire_in: tally.wire_in,
+        host_in: tally.host_in,
+        host_out: tally.host_out,
+        wire_out: tally.wire_out,
+        ..Sum::default()
+    };
     let shape = &job.setup.shape;
     sum.wire_in -= (0..shape.ports).map(|port| bench.wire_queued(PortId(port)) as u64).sum::<u64>();
     for observation in &outcome.observations {

@@ -46,7 +46,12 @@ pub fn load(folder: &Path) -> Result<Loaded> {
         case.input.iter().map(|input| Source { path: folder.join(&input.file), port: PortId(input.port) }).collect();
     let input = input::read(&sources, &shape, runts).with_context(here)?;
     let told: u64 = case.input.iter().fold(0, |sum, input| sum.saturating_add(input.frames));
-    ensure!(told == input.packets, "{}: case.toml tells of {told} frames, the captures hold {}", folder.display(), input.packets);
+    ensure!(
+        told == input.packets,
+        "{}: case.toml tells of {told} frames, the captures hold {}",
+        folder.display(),
+        input.packets
+    );
     let stalls = case.stalls.clone().unwrap_or_else(|| "none".into());
     ensure!(case.xdp.is_none(), "{}: the case wants an XDP program, and no driver here runs one yet", folder.display());
     if let Some(hash) = case.rss_hash.as_deref().filter(|hash| *hash != "opennic") {

@@ -80,7 +80,11 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "host memory: {}", self.rule)?;
-        writeln!(f, "  where    {}, DMA address {:#x}, {} bytes, at {}", self.func, self.addr, self.len_bytes, self.time)?;
+        writeln!(
+            f,
+            "  where    {}, DMA address {:#x}, {} bytes, at {}",
+            self.func, self.addr, self.len_bytes, self.time
+        )?;
         write!(f, "  owner    {}", self.owner)?;
         for action in &self.history {
             write!(f, "\n  before   {action}")?;
@@ -311,7 +315,9 @@ impl CardView<'_> {
         let inner = &mut *self.inner;
         let (owner, history) = match addr.checked_sub(STREAM_BASE) {
             Some(offset) => match inner.slots.get((offset / STREAM_STRIDE) as usize) {
-                Some(slot) => (format!("{}, of {}", owner_words(slot), slot.func), slot.history.iter().copied().collect()),
+                Some(slot) => {
+                    (format!("{}, of {}", owner_words(slot), slot.func), slot.history.iter().copied().collect())
+                }
                 None => ("nobody: never mapped".into(), Vec::new()),
             },
             None => match inner.region_at(func, addr, 0) {
@@ -334,7 +340,13 @@ impl CardView<'_> {
     }
 
     /// The slot, once it is certain that the device may access it so.
-    fn device_slot(&mut self, func: FuncId, addr: u64, len_bytes: usize, writes: bool) -> Result<(usize, usize), DmaFault> {
+    fn device_slot(
+        &mut self,
+        func: FuncId,
+        addr: u64,
+        len_bytes: usize,
+        writes: bool,
+    ) -> Result<(usize, usize), DmaFault> {
         let Some((index, within)) = self.inner.slot_at(func, addr, len_bytes) else {
             return Err(self.refuse(func, addr, len_bytes, "DMA outside every live mapping of this function"));
         };
@@ -342,8 +354,12 @@ impl CardView<'_> {
         match (slot.owner, slot.direction, writes) {
             (Owner::Free, ..) => Err(self.refuse(func, addr, len_bytes, "DMA to a page whose mapping has ended")),
             (Owner::Cpu, ..) => Err(self.forbid(func, addr, len_bytes, "DMA to a page that the CPU owns")),
-            (_, Direction::ToDevice, true) => Err(self.forbid(func, addr, len_bytes, "DMA write to a page mapped ToDevice")),
-            (_, Direction::FromDevice, false) => Err(self.forbid(func, addr, len_bytes, "DMA read of a page mapped FromDevice")),
+            (_, Direction::ToDevice, true) => {
+                Err(self.forbid(func, addr, len_bytes, "DMA write to a page mapped ToDevice"))
+            }
+            (_, Direction::FromDevice, false) => {
+                Err(self.forbid(func, addr, len_bytes, "DMA read of a page mapped FromDevice"))
+            }
             _ => Ok((index, within)),
         }
     }
@@ -556,7 +572,13 @@ impl FunctionDma {
         inner.free_pages.pop().unwrap_or_else(|| vec![0; PAGE_SIZE].into_boxed_slice())
     }
 
-    fn take_back(&self, inner: &mut Inner, page: DevicePage, range: std::ops::Range<usize>, action: Action) -> Box<[u8]> {
+    fn take_back(
+        &self,
+        inner: &mut Inner,
+        page: DevicePage,
+        range: std::ops::Range<usize>,
+        action: Action,
+    ) -> Box<[u8]> {
         let slot = &mut inner.slots[page.slot as usize];
         let mut bytes = slot.bytes.take().unwrap_or_else(|| vec![POISON; PAGE_SIZE].into_boxed_slice());
         if self.shared.checks {
@@ -604,7 +626,15 @@ impl DmaMemory for FunctionDma {
         let index = inner.regions.len();
         inner.region_of.extend(std::iter::repeat_n(index as u32 + 1, pages));
         inner.region_of.push(0);
-        let region = Region { func: self.func, base, len_bytes, live: true, words: Arc::clone(&words), mapped: action, freed: None };
+        let region = Region {
+            func: self.func,
+            base,
+            len_bytes,
+            live: true,
+            words: Arc::clone(&words),
+            mapped: action,
+            freed: None,
+        };
         inner.regions.push(region);
         Ok(CoherentRegion { shared: Arc::clone(&self.shared), index, base, len_bytes, words })
     }
@@ -654,7 +684,14 @@ impl DmaMemory for FunctionDma {
             }
         }
         let slot = &mut inner.slots[index as usize];
-        *slot = Slot { func: self.func, owner: Owner::Device, direction, bytes: Some(bytes), device_bytes, history: std::mem::take(&mut slot.history) };
+        *slot = Slot {
+            func: self.func,
+            owner: Owner::Device,
+            direction,
+            bytes: Some(bytes),
+            device_bytes,
+            history: std::mem::take(&mut slot.history),
+        };
         if checks {
             Inner::note(slot, action);
         }
@@ -678,7 +715,10 @@ impl DmaMemory for FunctionDma {
     #[track_caller]
     fn sync_for_device(&self, page: CpuPage, offset: usize, len_bytes: usize) -> Result<DevicePage, MapError<CpuPage>> {
         let Some(index) = page.slot else {
-            return Err(MapError { page, cause: DmaError::Invalid { why: "sync_for_device of a page that is not mapped" } });
+            return Err(MapError {
+                page,
+                cause: DmaError::Invalid { why: "sync_for_device of a page that is not mapped" },
+            });
         };
         let action = self.shared.action("sync_for_device", Some(Location::caller()));
         let checks = self.shared.checks;

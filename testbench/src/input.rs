@@ -120,13 +120,18 @@ fn take(frame: &mut Frame, name: &str, port: PortId, longest: usize, runts: Runt
     let len = frame.data.len();
     if len > longest {
         let number = frame.index + 1;
-        let more = if len + 4 <= usize::from(MAX_PKT_LEN) { format!(" (--shape …,max-pkt={})", len + 4) } else { ", and none takes it".into() };
+        let more = if len + 4 <= usize::from(MAX_PKT_LEN) {
+            format!(" (--shape …,max-pkt={})", len + 4)
+        } else {
+            ", and none takes it".into()
+        };
         let why = format!("{name}: packet {number}: {len} bytes, the card takes {longest}{more}");
         input.skip("over-size".into(), || why);
         return;
     }
     if len < MIN_FRAME {
-        let note = if runts == Runts::Pad { "shorter than 60 bytes, padded" } else { "shorter than 60 bytes, kept as runts" };
+        let note =
+            if runts == Runts::Pad { "shorter than 60 bytes, padded" } else { "shorter than 60 bytes, kept as runts" };
         *input.notes.entry(note.into()).or_default() += 1;
         if runts == Runts::Pad {
             frame.data.resize(MIN_FRAME, 0);

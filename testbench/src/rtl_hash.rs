@@ -36,7 +36,13 @@ fn one_key(rows: &[&Row]) -> Result<Vec<u32>> {
     let wire: Vec<InFrame> = rows
         .iter()
         .enumerate()
-        .map(|(index, row)| InFrame { port: PortId(0), index: index as u64, time_ns: None, data: row.frame(), err: false })
+        .map(|(index, row)| InFrame {
+            port: PortId(0),
+            index: index as u64,
+            time_ns: None,
+            data: row.frame(),
+            err: false,
+        })
         .collect();
     let key = vectors::key(rows[0])?;
     let setup = Setup { shape, rss_key: Some(Key(*key.bytes())), ..Setup::default() };

@@ -8,7 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use driver_core::rss::{Key, Table};
-use driver_core::{BringUpError, ChangeError, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Platform as _, TableEntry, TxError, UpError, Vector};
+use driver_core::{
+    BringUpError, ChangeError, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Platform as _, TableEntry,
+    TxError, UpError, Vector,
+};
 use models::observation::Observation;
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
@@ -221,7 +224,8 @@ impl Run {
         let mut drivers: Vec<CardDriver> = Vec::new();
         for func in (0..shape.functions).map(FuncId) {
             let platform = Arc::new(bench.function(func));
-            let driver = Driver::bring_up(platform, device_config(func, setup)).map_err(|source| RunError::BringUp { func, source })?;
+            let driver = Driver::bring_up(platform, device_config(func, setup))
+                .map_err(|source| RunError::BringUp { func, source })?;
             drivers.push(driver);
         }
         for driver in &mut drivers {
@@ -333,7 +337,11 @@ impl Run {
     }
 
     /// Post what the host has to send, and take back what the card has sent.
-    fn transmit<'a>(&mut self, state: &mut Transmit<'a>, host: &mut dyn Iterator<Item = &'a HostFrame>) -> Result<(), RunError> {
+    fn transmit<'a>(
+        &mut self,
+        state: &mut Transmit<'a>,
+        host: &mut dyn Iterator<Item = &'a HostFrame>,
+    ) -> Result<(), RunError> {
         if state.outstanding {
             self.reap();
         }
@@ -552,7 +560,12 @@ impl<'a> Feed<'a> {
     }
 
     /// The next frame for a port; frames for others that come first are kept.
-    fn next_for(&mut self, port: usize, wire: &mut dyn Iterator<Item = &'a InFrame>, more: &mut bool) -> Option<&'a InFrame> {
+    fn next_for(
+        &mut self,
+        port: usize,
+        wire: &mut dyn Iterator<Item = &'a InFrame>,
+        more: &mut bool,
+    ) -> Option<&'a InFrame> {
         if let Some(frame) = self.waiting[port].pop_front() {
             return Some(frame);
         }

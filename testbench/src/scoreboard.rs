@@ -161,7 +161,8 @@ fn compare_drops(got: &Outcome, expected: &Outcome) -> Vec<Finding> {
     counts
         .filter(|(_, a, b)| a.abs_diff(*b) > slack)
         .map(|(reason, a, b)| {
-            let text = format!("drops by {reason}: {} has {a}, {} has {b}; {slack} overflowed", got.card, expected.card);
+            let text =
+                format!("drops by {reason}: {} has {a}, {} has {b}; {slack} overflowed", got.card, expected.card);
             Finding::new("drops", text)
         })
         .collect()

@@ -41,7 +41,8 @@ impl FromStr for Shape {
         let mut words = text.split(',');
         let size = words.next().unwrap_or_default();
         let counts = size.split_once('x').and_then(|(f, p)| Some((f.parse().ok()?, p.parse().ok()?)));
-        (shape.functions, shape.ports) = counts.ok_or_else(|| bad(text, "starts with FUNCTIONSxPORTS, like 1x1 or 2x2"))?;
+        (shape.functions, shape.ports) =
+            counts.ok_or_else(|| bad(text, "starts with FUNCTIONSxPORTS, like 1x1 or 2x2"))?;
         for word in words {
             let (knob, value) = word.split_once('=').ok_or_else(|| bad(word, "is not KNOB=NUMBER"))?;
             let number: u16 = value.parse().map_err(|_| bad(word, "the number must lie in 0…65535"))?;
@@ -73,14 +74,22 @@ impl Shape {
         let why = format!("a function of {} has 1 to {most}", self.functions);
         limit((1..=most).contains(&self.queues), "queues", self.queues, &why)?;
         limit((64..=256).contains(&self.min_pkt_len), "min-pkt", self.min_pkt_len, "64 to 256, FCS counted")?;
-        limit((256..=MAX_PKT_LEN).contains(&self.max_pkt_len), "max-pkt", self.max_pkt_len, "256 to 9600, FCS counted")?;
+        limit(
+            (256..=MAX_PKT_LEN).contains(&self.max_pkt_len),
+            "max-pkt",
+            self.max_pkt_len,
+            "256 to 9600, FCS counted",
+        )?;
         limit(self.mtu >= 68, "mtu", self.mtu, "at least 68")?;
         let frame = u32::from(self.mtu) + 18;
         limit(
             frame <= u32::from(self.max_pkt_len),
             "mtu",
             self.mtu,
-            &format!("an MTU of {} makes frames of {frame} bytes with FCS, over max-pkt={}", self.mtu, self.max_pkt_len),
+            &format!(
+                "an MTU of {} makes frames of {frame} bytes with FCS, over max-pkt={}",
+                self.mtu, self.max_pkt_len
+            ),
         )?;
         limit(self.ring >= 4, "ring", self.ring, "at least 4 entries, the status entry counted")
     }
@@ -165,7 +174,11 @@ fn parse_ns(text: &str) -> Result<u64, BadOption> {
         "s" => 1_000_000_000,
         _ => return Err(bad(text, "has a unit other than ns, us, ms, s")),
     };
-    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).ok_or_else(|| bad(text, "is not a whole number with a unit"))
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(unit))
+        .ok_or_else(|| bad(text, "is not a whole number with a unit"))
 }
 
 /// `--rss-table`: which queue each of the 128 entries names.
@@ -252,7 +265,13 @@ mod tests {
 
     #[test]
     fn bad_shapes_name_the_knob() {
-        for (text, word) in [("5x1", "functions"), ("1x1,queues=0", "queues"), ("1x1,mtu=1501", "1519"), ("1x1,foo=1", "foo"), ("x", "FUNCTIONS")] {
+        for (text, word) in [
+            ("5x1", "functions"),
+            ("1x1,queues=0", "queues"),
+            ("1x1,mtu=1501", "1519"),
+            ("1x1,foo=1", "foo"),
+            ("x", "FUNCTIONS"),
+        ] {
             let error = text.parse::<Shape>().expect_err(text).to_string();
             assert!(error.contains(word), "{error}");
         }

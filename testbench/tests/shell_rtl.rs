@@ -237,7 +237,8 @@ fn sixty_byte_frames_at_148_8_mpps_pass_without_loss() {
     let count = 20_000;
     let (mut rig, begin, end) = at_line_rate(60, count);
     assert_eq!(rig.qdma.frames.len(), count, "the sink was always ready");
-    let lost = rig.points().into_iter().filter(|point| matches!(point, Point::RxEnd { fate, .. } if *fate != Fate::Accepted));
+    let lost =
+        rig.points().into_iter().filter(|point| matches!(point, Point::RxEnd { fate, .. } if *fate != Fate::Accepted));
     assert_eq!(lost.count(), 0);
     // 6.72 ns each on the wire: through in that time, and 2 us for the way through the shell.
     let wire_ps = count as u64 * 6_720;
@@ -250,7 +251,8 @@ fn sixty_five_byte_frames_are_bounded_by_the_bus() {
     let count = 20_000;
     let (mut rig, begin, end) = at_line_rate(65, count);
     let arrived = rig.qdma.frames.len() as u64;
-    let overflown = rig.points().into_iter().filter(|point| matches!(point, Point::RxEnd { fate: Fate::Overflow, .. })).count();
+    let overflown =
+        rig.points().into_iter().filter(|point| matches!(point, Point::RxEnd { fate: Fate::Overflow, .. })).count();
     assert_eq!(arrived + overflown as u64, count as u64, "each frame is through or counted");
     let mpps = arrived as f64 * 1e6 / (end - begin) as f64;
     assert!((124.0..=125.1).contains(&mpps), "{mpps} Mpps of the bus's 125.0");

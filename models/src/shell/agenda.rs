@@ -91,7 +91,10 @@ impl Agenda {
         }
         (self.ports_changed, self.functions_changed) = (0, 0);
         debug_assert!(ports.iter().zip(&self.ports).all(|(port, times)| port.due() == *times), "a port");
-        debug_assert!(functions.iter().zip(&self.functions).all(|(f, times)| times_of_function(f) == *times), "a function");
+        debug_assert!(
+            functions.iter().zip(&self.functions).all(|(f, times)| times_of_function(f) == *times),
+            "a function"
+        );
     }
 
     /// What is due first, and when; [`Time::NEVER`] if nothing is. The table must be up to date. Things due at the same time

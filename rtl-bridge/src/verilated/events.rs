@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn lines_give_path_and_message() {
-        let line = parse_line("[4000] %Error: fifo.sv:12: Assertion failed in TOP.shell.fifo.Full_A: wrote: 3").expect("parses");
+        let line = parse_line("[4000] %Error: fifo.sv:12: Assertion failed in TOP.shell.fifo.Full_A: wrote: 3")
+            .expect("parses");
         assert_eq!((line.kind, line.location), (StopKind::Assertion, "fifo.sv:12"));
         assert_eq!((line.path, line.message), ("shell.fifo.Full_A", "wrote: 3"));
         let line = parse_line("[0] %Fatal: a.sv:1: Assertion failed in TOP.a").expect("parses");
@@ -154,9 +155,11 @@ mod tests {
 
     #[test]
     fn a_stop_takes_only_its_own_line() {
-        let event = |kind, text: &str, line| EventInfo { kind, line, time_ps: 9, file: "rtl/a.sv".into(), text: text.into() };
+        let event =
+            |kind, text: &str, line| EventInfo { kind, line, time_ps: 9, file: "rtl/a.sv".into(), text: text.into() };
         let print = event(kind::PRINT, "[9] %Error: a.sv:7: Assertion failed in TOP.x.A: no", 0);
-        let digest_of = |line| digest(vec![event(kind::PRINT, &print.text, 0), event(kind::STOP, "", line)]).first.expect("a stop");
+        let digest_of =
+            |line| digest(vec![event(kind::PRINT, &print.text, 0), event(kind::STOP, "", line)]).first.expect("a stop");
         assert_eq!(digest_of(7).path.as_deref(), Some("x.A"));
         assert_eq!((digest_of(8).kind, digest_of(8).path), (StopKind::Stop, None));
     }

@@ -35,8 +35,8 @@ use cxx::UniquePtr;
 use crate::ffi::bridge as ffi;
 pub use events::{StopKind, Stopped};
 pub use flip::BitFlip;
-pub use recording::{BareLoop, Recording};
 pub use port::{AnyOf, Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
+pub use recording::{BareLoop, Recording};
 
 /// How a simulation starts.
 #[derive(Clone, Debug, Default)]
@@ -312,6 +312,9 @@ impl Drop for Simulation {
 
 impl std::fmt::Debug for Simulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Simulation").field("time_ps", &self.time_ps).field("ports", &self.ports.len()).finish_non_exhaustive()
+        f.debug_struct("Simulation")
+            .field("time_ps", &self.time_ps)
+            .field("ports", &self.ports.len())
+            .finish_non_exhaustive()
     }
 }

@@ -568,7 +568,8 @@ impl Simulation {
     }
 
     fn find(&self, name: &str, is_input: Option<bool>) -> Result<&PortInfo, PortError> {
-        let port = self.ports.iter().find(|port| port.name == name).ok_or_else(|| PortError::Unknown(name.to_string()))?;
+        let port =
+            self.ports.iter().find(|port| port.name == name).ok_or_else(|| PortError::Unknown(name.to_string()))?;
         if is_input.is_none_or(|wanted| port.is_input == wanted) {
             Ok(port)
         } else {
@@ -576,7 +577,13 @@ impl Simulation {
         }
     }
 
-    fn instance(&self, name: &str, is_input: Option<bool>, index: u32, count: u32) -> Result<(&PortInfo, u32, u32), PortError> {
+    fn instance(
+        &self,
+        name: &str,
+        is_input: Option<bool>,
+        index: u32,
+        count: u32,
+    ) -> Result<(&PortInfo, u32, u32), PortError> {
         let port = self.find(name, is_input)?;
         if count == 0 || index >= count || port.width_bits % count != 0 {
             return Err(port.wrong_width(format!("which does not hold instance {index} of {count}")));
@@ -585,7 +592,14 @@ impl Simulation {
         Ok((port, index * width, width))
     }
 
-    fn bind_lane(&self, name: &str, is_input: Option<bool>, index: u32, count: u32, bits: u32) -> Result<Lane, PortError> {
+    fn bind_lane(
+        &self,
+        name: &str,
+        is_input: Option<bool>,
+        index: u32,
+        count: u32,
+        bits: u32,
+    ) -> Result<Lane, PortError> {
         let (port, low, width) = self.instance(name, is_input, index, count)?;
         if width > bits {
             return Err(port.wrong_width(format!("{width} each; at most {bits} were expected")));

@@ -118,7 +118,8 @@ impl BareLoop {
             let steps = &recording.steps[step..end];
             let count: usize = steps.iter().map(|step| step.changes).sum();
             let changes: Vec<_> = recording.changes[first_change..first_change + count].iter().map(change).collect();
-            let steps: Vec<_> = steps.iter().map(|s| ffi::StepInfo { time_ps: s.time_ps, changes: s.changes }).collect();
+            let steps: Vec<_> =
+                steps.iter().map(|s| ffi::StepInfo { time_ps: s.time_ps, changes: s.changes }).collect();
             // SAFETY: `range` gives a port's own address and length; `from` points into `bytes`, whose buffer lives as
             // long as the loop and is not written; `changes` are as many as `steps` count.
             parts.push(Part { assertions, replay: unsafe { ffi::make_replay(&steps, &changes) } });

@@ -21,7 +21,10 @@ use rtl_bridge::axis::{ProtocolError, Sink, Source, Taken};
 use rtl_bridge::clock::{Clocks, Timing};
 use rtl_bridge::stall::{Profile, Stall};
 use rtl_bridge::tops::Library;
-use rtl_bridge::verilated::{AnyOf, BitFlip, Input, Options, Output, PortError, Recording, Simulation, SimulationError, Stopped, WideOutput, Window};
+use rtl_bridge::verilated::{
+    AnyOf, BitFlip, Input, Options, Output, PortError, Recording, Simulation, SimulationError, Stopped, WideOutput,
+    Window,
+};
 
 use super::{CardError, Stalls, WireFrame};
 
@@ -109,8 +112,10 @@ pub struct FrameTap {
 
 /// A tap that could not be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no tap: flip:FRAME[:BYTE[:BIT]], drop:FRAME, dup:FRAME, misroute:FRAME[:QID], keep:FRAME, \
-         hold:FRAME (all count from 0)")]
+#[error(
+    "`{0}` is no tap: flip:FRAME[:BYTE[:BIT]], drop:FRAME, dup:FRAME, misroute:FRAME[:QID], keep:FRAME, \
+         hold:FRAME (all count from 0)"
+)]
 pub struct ParseTapError(String);
 
 impl FromStr for FrameTap {
@@ -342,7 +347,8 @@ impl ShellRtl {
     /// # Errors
     /// [`StartError`].
     pub fn start(library: &Library, config: &RtlConfig) -> Result<ShellRtl, StartError> {
-        let options = Options { plusargs: config.plusargs.clone(), seed: sub_seed(config.seed), waves: config.waves.clone() };
+        let options =
+            Options { plusargs: config.plusargs.clone(), seed: sub_seed(config.seed), waves: config.waves.clone() };
         let mut simulation = library.start(&options)?;
         if config.recording.is_some() {
             simulation.record_pins();
@@ -356,7 +362,9 @@ impl ShellRtl {
         // with it, would be lost.
         simulation.eval(0)?;
         let stall = |name: &str| Stall::new(config.stalls, config.seed, name);
-        let ports = (0..config.ports).map(|port| Port::bind(&mut simulation, config, PortId(port))).collect::<Result<Vec<_>, _>>()?;
+        let ports = (0..config.ports)
+            .map(|port| Port::bind(&mut simulation, config, PortId(port)))
+            .collect::<Result<Vec<_>, _>>()?;
         let funcs = (0..config.functions).map(|func| FuncMonitor::bind(&simulation, func, config.functions));
         let funcs = funcs.collect::<Result<Option<Vec<_>>, _>>()?.unwrap_or_default();
         let c2h = C2h::bind(&mut simulation, stall("c2h"), config.tap)?;
@@ -503,6 +511,7 @@ impl ShellRtl {
         Ok(self.qdma_touched)
     }
 
+    #[inline(never)]
     fn before_axil(&mut self) -> Result<(), CardError> {
         if let Some(response) = self.master.step(&mut self.simulation) {
             self.response = Some(response);
@@ -542,7 +551,7 @@ impl ShellRtl {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn look_at_monitors(&mut self) {
         for (index, func) in self.funcs.iter().enumerate() {
             if self.simulation.get(func.valid) {
@@ -555,7 +564,8 @@ impl ShellRtl {
         }
         for port in &self.ports {
             if let Some(fate) = port.tx_end.as_ref().and_then(|end| end.look(&self.simulation, tx_fate)) {
-                self.observations.push_back(Observation { time: self.now, point: Point::TxEnd { port: port.id, fate } });
+                self.observations
+                    .push_back(Observation { time: self.now, point: Point::TxEnd { port: port.id, fate } });
                 if fate != Fate::Accepted {
                     self.watch.left();
                 }
@@ -567,7 +577,7 @@ impl ShellRtl {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn step_c2h<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
         let c2h = &mut self.c2h;
         if c2h.copy.is_some() {
@@ -599,7 +609,7 @@ impl ShellRtl {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn step_cpl<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) {
         if self.simulation.get(self.cpl.tvalid) {
             self.cpl.take(&mut self.simulation);
@@ -611,7 +621,7 @@ impl ShellRtl {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn step_h2c<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) {
         if self.h2c.source.is_idle() {
             self.ask_h2c = qdma.h2c_peek(self.now).is_some();
@@ -774,7 +784,8 @@ impl ShellRtl {
     pub fn skip(&mut self, until: Time) {
         let mut until = until;
         for port in &self.ports {
-            let due = if port.rx.is_idle() { port.queue.front().map_or(Time::NEVER, |frame| frame.time) } else { Time::ZERO };
+            let due =
+                if port.rx.is_idle() { port.queue.front().map_or(Time::NEVER, |frame| frame.time) } else { Time::ZERO };
             until = until.min(due);
         }
         let periods = until.0.saturating_sub(self.next_edge().0.0) / COMMON_PERIOD_PS;
@@ -815,7 +826,12 @@ impl ShellRtl {
         } else {
             let waits = |port: &&Port| port.queue.front().is_some_and(|frame| frame.time <= self.now);
             let port = self.ports.iter().find(waits);
-            port.map(|port| format!("onic_shell.s_axis_cmac_rx_sim, port {}: a frame waits, the receive buffer does not empty", port.id.0))
+            port.map(|port| {
+                format!(
+                    "onic_shell.s_axis_cmac_rx_sim, port {}: a frame waits, the receive buffer does not empty",
+                    port.id.0
+                )
+            })
         };
         let cycles = self.watch.stuck_cycles;
         self.watch.stuck_cycles = 0;
@@ -886,6 +902,7 @@ impl Port {
         room > 0 && room >= needed + self.under_way_beats
     }
 
+    #[inline(never)]
     fn start_frame(&mut self) -> Vec<u8> {
         let Some(frame) = self.queue.pop_front() else { return Vec::new() };
         if self.rx_end.is_some() {
@@ -1013,7 +1030,8 @@ impl C2h {
     fn tap_pins(&self, simulation: &mut Simulation) -> Result<(), PortError> {
         const PREFIX: &str = "m_axis_qdma_c2h_sim_";
         let Some(FrameTap { kind: TapKind::FlipBit(bit), .. }) = self.tap else { return Ok(()) };
-        let (valid, data) = (simulation.output(&format!("{PREFIX}tvalid"))?, simulation.wide_output(&format!("{PREFIX}tdata"), 0, 1)?);
+        let (valid, data) =
+            (simulation.output(&format!("{PREFIX}tvalid"))?, simulation.wide_output(&format!("{PREFIX}tdata"), 0, 1)?);
         simulation.flip(BitFlip::new(valid, data, self.gate.len, bit as usize));
         self.follow(simulation, Time::ZERO);
         Ok(())
@@ -1039,7 +1057,10 @@ impl C2h {
     /// The frame at hand, as it crossed to `qid`.
     fn crossing(&self, qid: Qid) -> impl Iterator<Item = Observation> {
         let ends = |at| at + 1 == self.runs.len();
-        self.runs.iter().enumerate().map(move |(at, &(time, beats))| Observation { time, point: Point::C2h { qid, beats, last: ends(at) } })
+        self.runs
+            .iter()
+            .enumerate()
+            .map(move |(at, &(time, beats))| Observation { time, point: Point::C2h { qid, beats, last: ends(at) } })
     }
 
     /// A whole frame, on to the QDMA, through the tap. Which queue it went to, and how often.

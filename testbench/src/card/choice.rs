@@ -48,7 +48,11 @@ pub struct RtlChoice {
 impl Choice {
     /// A card by name, all options at their defaults.
     pub fn named(name: &str) -> Choice {
-        Choice { name: name.into(), profile: Profile::Corrected, rtl: RtlChoice { seed: 1, stalls: "none".into(), ..RtlChoice::default() } }
+        Choice {
+            name: name.into(),
+            profile: Profile::Corrected,
+            rtl: RtlChoice { seed: 1, stalls: "none".into(), ..RtlChoice::default() },
+        }
     }
 
     /// Make it.
@@ -58,13 +62,16 @@ impl Choice {
     pub fn make(&self, shape: &Shape) -> Result<Box<dyn Card>, ExecuteError> {
         match self.name.as_str() {
             "model" => {
-                let shell = Shell::new(self.shell_config(shape)).map_err(|error| ExecuteError::Card(error.to_string()))?;
+                let shell =
+                    Shell::new(self.shell_config(shape)).map_err(|error| ExecuteError::Card(error.to_string()))?;
                 Ok(Box::new(ModelCard::new(shell, Qdma::new(qdma_config(shape)), shape.ports)))
             }
             #[cfg(feature = "rtl")]
             "hybrid" => super::hybrid::make(self, shape),
             #[cfg(not(feature = "rtl"))]
-            "hybrid" => Err(ExecuteError::Build("this onic was built without RTL (ONIC_NO_RTL=1); --card model is there".into())),
+            "hybrid" => Err(ExecuteError::Build(
+                "this onic was built without RTL (ONIC_NO_RTL=1); --card model is there".into(),
+            )),
             "rtl" => Err(ExecuteError::Card("card `rtl` (the QDMA in RTL too) is not there yet; use hybrid".into())),
             other => Err(ExecuteError::Card(format!("there is no card `{other}`: model or hybrid"))),
         }

@@ -93,7 +93,14 @@ impl HybridCard {
     /// # Errors
     /// [`StartError`].
     pub fn new(library: &Library, config: &RtlConfig, qdma: Qdma) -> Result<HybridCard, StartError> {
-        Ok(HybridCard { shell: ShellRtl::start(library, config)?, qdma, qdma_due: Time::ZERO, stepped: Time::ZERO, put_off: false, coverage: None })
+        Ok(HybridCard {
+            shell: ShellRtl::start(library, config)?,
+            qdma,
+            qdma_due: Time::ZERO,
+            stepped: Time::ZERO,
+            put_off: false,
+            coverage: None,
+        })
     }
 
     /// The shell, for its waves, coverage and log.
@@ -123,6 +130,7 @@ impl HybridCard {
         Ok(())
     }
 
+    #[inline(never)]
     fn step_qdma(&mut self, now: Time, memory: &mut dyn HostMemory) {
         self.qdma.step(now, memory);
         self.stepped = now;
@@ -202,7 +210,13 @@ impl Card for HybridCard {
         Ok(interrupt.unwrap_or(Stop::Deadline))
     }
 
-    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
+    fn mmio_read(
+        &mut self,
+        func: FuncId,
+        bar: Bar,
+        offset: u32,
+        memory: &mut dyn HostMemory,
+    ) -> Result<u32, CardError> {
         match bar {
             Bar::Shell => self.shell_access(offset, None, memory),
             Bar::Qdma => {

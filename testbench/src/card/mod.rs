@@ -1,8 +1,8 @@
 //! A card, whatever it is made of, as the testbench runs it.
 
-mod choice;
 #[cfg(feature = "rtl")]
 pub mod beats;
+mod choice;
 #[cfg(feature = "rtl")]
 pub mod hybrid;
 pub mod model;
@@ -138,13 +138,21 @@ pub trait Card: Send + Any {
     ///
     /// # Errors
     /// [`CardError`].
-    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError>;
+    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory)
+    -> Result<u32, CardError>;
 
     /// Write a register. Posted.
     ///
     /// # Errors
     /// [`CardError`].
-    fn mmio_write(&mut self, func: FuncId, bar: Bar, offset: u32, value: u32, memory: &mut dyn HostMemory) -> Result<(), CardError>;
+    fn mmio_write(
+        &mut self,
+        func: FuncId,
+        bar: Bar,
+        offset: u32,
+        value: u32,
+        memory: &mut dyn HostMemory,
+    ) -> Result<(), CardError>;
 
     /// Interrupts raised since the last call, in order of time: those met while a register access ran are here too.
     fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)>;

@@ -56,7 +56,8 @@ impl ModelCard {
     }
 
     fn next_event(&self) -> Time {
-        let mut next = self.shell.next_event().unwrap_or(Time::NEVER).min(self.qdma.next_event().unwrap_or(Time::NEVER));
+        let mut next =
+            self.shell.next_event().unwrap_or(Time::NEVER).min(self.qdma.next_event().unwrap_or(Time::NEVER));
         for port in 0..self.wire.len() {
             next = next.min(self.wire_due(port).unwrap_or(Time::NEVER));
         }
@@ -85,7 +86,12 @@ impl ModelCard {
     }
 
     /// Slice after slice, until `until` or until `stop` says so.
-    fn run(&mut self, until: Time, memory: &mut dyn HostMemory, mut stop: impl FnMut(&mut ModelCard) -> Option<Stop>) -> Stop {
+    fn run(
+        &mut self,
+        until: Time,
+        memory: &mut dyn HostMemory,
+        mut stop: impl FnMut(&mut ModelCard) -> Option<Stop>,
+    ) -> Stop {
         loop {
             if let Some(stop) = stop(self) {
                 return stop;
@@ -142,13 +148,17 @@ impl Card for ModelCard {
         }))
     }
 
-    fn mmio_read(&mut self, func: FuncId, bar: Bar, offset: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
+    fn mmio_read(
+        &mut self,
+        func: FuncId,
+        bar: Bar,
+        offset: u32,
+        memory: &mut dyn HostMemory,
+    ) -> Result<u32, CardError> {
         self.run(self.now + MMIO_PS, memory, |_| None);
         match bar {
             Bar::Qdma => Ok(self.qdma.mmio_read(func, offset)),
-            Bar::Shell => {
-                self.shell.mmio_read(self.now, offset).map_err(|error| self.refused(error, offset))
-            }
+            Bar::Shell => self.shell.mmio_read(self.now, offset).map_err(|error| self.refused(error, offset)),
         }
     }
 
@@ -162,7 +172,9 @@ impl Card for ModelCard {
     ) -> Result<(), CardError> {
         match bar {
             Bar::Qdma => self.qdma.mmio_write(self.now, func, offset, value),
-            Bar::Shell => self.shell.mmio_write(self.now, offset, value).map_err(|error| self.refused(error, offset))?,
+            Bar::Shell => {
+                self.shell.mmio_write(self.now, offset, value).map_err(|error| self.refused(error, offset))?
+            }
         }
         Ok(())
     }

@@ -29,15 +29,18 @@ struct Target {
 
 pub(super) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     if args.name != "replay" {
-        return Err(Failure::from(anyhow!("there is no bench `{}`", args.name)).hint("onic bench replay [--check] [--quick] [--json]"));
+        return Err(Failure::from(anyhow!("there is no bench `{}`", args.name))
+            .hint("onic bench replay [--check] [--quick] [--json]"));
     }
     let mut targets = Vec::new();
     let model = model(args, &mut targets)?;
     let rtl = rtl(args, &mut targets)?;
     let missed = targets.iter().any(|target| target.got.is_nan() || target.got < target.least);
     if args.json {
-        let list: Vec<_> =
-            targets.iter().map(|t| json!({ "name": t.name, "got": t.got, "least": t.least, "met": t.got >= t.least })).collect();
+        let list: Vec<_> = targets
+            .iter()
+            .map(|t| json!({ "name": t.name, "got": t.got, "least": t.least, "met": t.got >= t.least }))
+            .collect();
         println!("{}", json!({ "version": 1, "bench": "replay", "model": model, "rtl": rtl, "targets": list }));
     } else if args.check {
         for target in &targets {
@@ -54,7 +57,11 @@ fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Valu
     let mut rows = Vec::new();
     let mut list = Vec::new();
     for len_bytes in LENGTHS {
-        let measure = |check| (0..rounds).map(|_| benchmark::model_steady(&benchmark::setup(check), Way::Receive, len_bytes, packets)).collect::<Result<Vec<Steady>, _>>();
+        let measure = |check| {
+            (0..rounds)
+                .map(|_| benchmark::model_steady(&benchmark::setup(check), Way::Receive, len_bytes, packets))
+                .collect::<Result<Vec<Steady>, _>>()
+        };
         let fast = measure(false)?;
         let checked = benchmark::model_steady(&benchmark::setup(true), Way::Receive, len_bytes, packets / 4)?;
         let ns: Vec<f64> = fast.iter().map(|run| run.ns_per_packet).collect();
@@ -71,7 +78,11 @@ fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Valu
         list.push(json!({ "len_bytes": len_bytes, "mpps": 1e3 / middle, "ns_per_packet": middle, "spread": spread,
                           "mpps_checked": 1e3 / checked.ns_per_packet, "allocations": allocations, "packets": packets }));
         if len_bytes == 60 {
-            targets.push(Target { name: "model at 60 bytes, packets/s".into(), got: 1e9 / benchmark::best(&ns), least: MODEL_MIN });
+            targets.push(Target {
+                name: "model at 60 bytes, packets/s".into(),
+                got: 1e9 / benchmark::best(&ns),
+                least: MODEL_MIN,
+            });
         }
         // Each run begins with a doorbell and ends with a tail; what is left must not grow with the packets.
         targets.push(Target {
@@ -110,17 +121,40 @@ fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value,
             rate(&figures.hybrid_checked),
             format!("{:.0} %", benchmark::spread(&figures.hybrid) * 100.0),
         ]);
-        targets.push(Target { name: format!("pins only / bare, {len_bytes} bytes"), got: figures.pins_ratio(), least: PINS_MIN });
-        targets.push(Target { name: format!("hybrid / (bare + model), {len_bytes} bytes"), got: figures.hybrid_ratio(), least: HYBRID_MIN });
-        targets.push(Target { name: format!("bare loop, {len_bytes} bytes, cycles/s"), got: figures.bare_cycles_per_second(), least: BARE_MIN });
+        targets.push(Target {
+            name: format!("pins only / bare, {len_bytes} bytes"),
+            got: figures.pins_ratio(),
+            least: PINS_MIN,
+        });
+        targets.push(Target {
+            name: format!("hybrid / (bare + model), {len_bytes} bytes"),
+            got: figures.hybrid_ratio(),
+            least: HYBRID_MIN,
+        });
+        targets.push(Target {
+            name: format!("bare loop, {len_bytes} bytes, cycles/s"),
+            got: figures.bare_cycles_per_second(),
+            least: BARE_MIN,
+        });
         list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare, "pins_s": figures.pins,
                           "hybrid_s": figures.hybrid, "hybrid_checked_s": figures.hybrid_checked, "model_s": figures.model,
                           "pins_ratio": figures.pins_ratio(), "hybrid_ratio": figures.hybrid_ratio() }));
     }
     if !args.json {
-        println!("RTL 1/1, wire to host, whole runs, best of {rounds} taking turns; kcycles/s of axis_aclk, kpackets/s\n");
+        println!(
+            "RTL 1/1, wire to host, whole runs, best of {rounds} taking turns; kcycles/s of axis_aclk, kpackets/s\n"
+        );
         let header = [
-            ">bytes", ">bare kcyc/s", ">bare", ">pins only", ">(a)", ">model", ">hybrid", ">(b)", ">hybrid checked", ">spread",
+            ">bytes",
+            ">bare kcyc/s",
+            ">bare",
+            ">pins only",
+            ">(a)",
+            ">model",
+            ">hybrid",
+            ">(b)",
+            ">hybrid checked",
+            ">spread",
         ];
         println!("{}", table::print(&header, &rows));
     }

@@ -22,14 +22,17 @@ pub(super) fn run(args: &HashArgs) -> Result<Exit, Failure> {
         ["check", file] => return check(Path::new(file), args),
         ["frame", hex] => {
             let frame = vectors::hex(hex).ok_or_else(|| anyhow!("the frame is no row of hexadecimal bytes"))?;
-            let inputs = [HashFunction::Opennic, HashFunction::Microsoft].map(|function| HashInput::parse(function, &frame));
+            let inputs =
+                [HashFunction::Opennic, HashFunction::Microsoft].map(|function| HashInput::parse(function, &frame));
             print_hashes(&key, &inputs, args);
         }
         [source, destination] => print_hashes(&key, &tuple(source, destination, None)?, args),
         [source, destination, protocol] => print_hashes(&key, &tuple(source, destination, Some(protocol))?, args),
         _ => {
             let error = anyhow!("`hash {}` is none of the forms", words.join(" "));
-            return Err(Failure::from(error).hint("onic hash 192.0.2.1:1000 198.51.100.1:9 udp · hash frame HEX · hash check FILE.csv · hash key"));
+            return Err(Failure::from(error).hint(
+                "onic hash 192.0.2.1:1000 198.51.100.1:9 udp · hash frame HEX · hash check FILE.csv · hash key",
+            ));
         }
     }
     Ok(Exit::Agreed)
@@ -46,7 +49,10 @@ fn wanted(args: &HashArgs, function: HashFunction) -> bool {
 fn print_key(key: &Key, json: bool) {
     if json {
         let registers: Vec<String> = (0..10).map(|i| format!("{:#010x}", key.word(i))).collect();
-        println!("{}", json!({ "version": 1, "ethtool": key.to_string(), "number": key.number(), "registers": registers }));
+        println!(
+            "{}",
+            json!({ "version": 1, "ethtool": key.to_string(), "number": key.number(), "registers": registers })
+        );
         return;
     }
     println!("ethtool  {key}");
@@ -74,7 +80,10 @@ fn tuple(source: &str, destination: &str, protocol: Option<&str>) -> Result<[Has
                 true => MicrosoftInput::Ipv4Ports { source, destination, source_port: sport, destination_port: dport },
                 false => MicrosoftInput::Ipv4 { source, destination },
             };
-            [HashInput::Opennic(OpennicInput::tuple(protocol, source, destination, sport, dport)), HashInput::Microsoft(microsoft)]
+            [
+                HashInput::Opennic(OpennicInput::tuple(protocol, source, destination, sport, dport)),
+                HashInput::Microsoft(microsoft),
+            ]
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
             let (source, destination) = (from.octets(), to.octets());
@@ -153,7 +162,10 @@ fn check(path: &Path, args: &HashArgs) -> Result<Exit, Failure> {
             .iter()
             .map(|m| json!({ "row": m.row, "measured": format!("{:08x}", m.measured), "computed": format!("{:08x}", m.computed) }))
             .collect();
-        println!("{}", json!({ "version": 1, "rows": rows.len(), "agreed": agreed, "expected_differences": classes, "unexplained": list }));
+        println!(
+            "{}",
+            json!({ "version": 1, "rows": rows.len(), "agreed": agreed, "expected_differences": classes, "unexplained": list })
+        );
     } else {
         println!("{name}: {} rows, {agreed} agree with {}", rows.len(), args.profile);
         classes.iter().for_each(|(class, count)| println!("  {count:>5} differ as they must: {class}"));

@@ -16,7 +16,9 @@ pub(super) fn run(args: &InfoArgs) -> Exit {
     println!("hash       opennic (every card); microsoft only by `onic hash`");
     match rtl.as_object() {
         None => println!("rtl        none: built without it (ONIC_NO_RTL=1)"),
-        Some(entries) => entries.iter().for_each(|(key, value)| println!("{key:<10} {}", value.as_str().unwrap_or_default())),
+        Some(entries) => {
+            entries.iter().for_each(|(key, value)| println!("{key:<10} {}", value.as_str().unwrap_or_default()))
+        }
     }
     Exit::Agreed
 }

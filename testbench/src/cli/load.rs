@@ -77,7 +77,11 @@ pub(super) fn input(names: &[String], args: &CardArgs) -> Result<Input, Failure>
     check_ports(&sources, &args.shape)?;
     if let Some(folder) = sources.iter().map(|source| &source.path).find(|path| path.is_dir()) {
         let error = anyhow!("{}: a folder, not a capture", folder.display());
-        let hint = if folder.join("case.toml").is_file() { "a golden case is replayed alone" } else { "a golden case's folder has a case.toml" };
+        let hint = if folder.join("case.toml").is_file() {
+            "a golden case is replayed alone"
+        } else {
+            "a golden case's folder has a case.toml"
+        };
         return Err(Failure::from(error).hint(hint));
     }
     let runts = if args.runts == RuntsArg::Pad { Runts::Pad } else { Runts::Keep };
@@ -98,7 +102,8 @@ pub(super) fn check_ports(sources: &[Source], shape: &Shape) -> Result<(), Failu
 
 /// A card that can't be had, with what to do about it.
 pub(super) fn no_card(error: ExecuteError) -> Failure {
-    let hint = matches!(error, ExecuteError::Build(_)).then_some("--card model needs neither Verilator nor a C++ compiler");
+    let hint =
+        matches!(error, ExecuteError::Build(_)).then_some("--card model needs neither Verilator nor a C++ compiler");
     let text = error.to_string();
     let failure = Failure::new(Exit::from(error), anyhow!(text));
     match hint {

@@ -10,8 +10,8 @@ macro_rules! println {
 
 pub mod args;
 mod bench;
-pub mod exit;
 mod diff;
+pub mod exit;
 mod failing;
 mod gen_udp;
 mod golden;

@@ -16,14 +16,16 @@ pub(super) fn run(args: &RegsArgs) -> Result<Exit, Failure> {
     if args.walk {
         return walk(args);
     }
-    let matching: Vec<&Register> = registers().iter().filter(|register| matches(register, args.filter.as_deref())).collect();
+    let matching: Vec<&Register> =
+        registers().iter().filter(|register| matches(register, args.filter.as_deref())).collect();
     if matching.is_empty() {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(Failure::from(anyhow!("no register has `{filter}` in its name or address")).hint("onic regs"));
     }
     let values = args.card.as_deref().map(|card| read(card, args, &matching)).transpose()?;
     if args.json {
-        let list: Vec<_> = matching.iter().enumerate().map(|(i, register)| as_json(register, values.as_ref().map(|v| v[i]))).collect();
+        let list: Vec<_> =
+            matching.iter().enumerate().map(|(i, register)| as_json(register, values.as_ref().map(|v| v[i]))).collect();
         println!("{}", json!({ "version": 1, "registers": list }));
     } else if matching.len() == 1 {
         print!("{}", whole(matching[0], values.as_ref().map(|v| v[0])));
@@ -85,7 +87,8 @@ fn access_of(register: &Register) -> &'static str {
 }
 
 fn whole(register: &Register, value: Option<Option<u32>>) -> String {
-    let mut out = format!("{}  {}  {}\n{}\n", address_of(register), name_of(register), access_of(register), register.summary);
+    let mut out =
+        format!("{}  {}  {}\n{}\n", address_of(register), name_of(register), access_of(register), register.summary);
     if let Some(Some(value)) = value {
         out += &format!("value {value:#010x}\n");
     }
@@ -95,7 +98,10 @@ fn whole(register: &Register, value: Option<Option<u32>>) -> String {
         .map(|field| {
             let (lsb, width) = (field.bits.lsb, field.bits.width);
             let bits = if width == 1 { format!("{lsb}") } else { format!("{}:{lsb}", lsb + width - 1) };
-            let now = value.flatten().filter(|_| lsb + width <= 32).map(|value| (u64::from(value) >> lsb) & (u64::MAX >> (64 - width)));
+            let now = value
+                .flatten()
+                .filter(|_| lsb + width <= 32)
+                .map(|value| (u64::from(value) >> lsb) & (u64::MAX >> (64 - width)));
             let mut row = vec![bits, field.name.into(), format!("{:#x}", field.reset)];
             row.push(now.map_or("-".into(), |now| format!("{now:#x}")));
             row.push(format!("{} [{:?}: {}]", field.summary, field.standing, field.source));

@@ -77,7 +77,9 @@ impl<'a> Request<'a> {
             Some(folder) => {
                 if let Some(option) = Repro::of_this_process().given(&SET_BY_A_CASE) {
                     let error = anyhow!("a golden case has its own --{option}");
-                    return Err(Failure::from(error).hint(format!("replay its capture: {}/input.pcap", folder.display())));
+                    return Err(
+                        Failure::from(error).hint(format!("replay its capture: {}/input.pcap", folder.display()))
+                    );
                 }
                 let mut loaded = golden::load(folder)?;
                 golden::apply(&loaded, &mut cards.card);
@@ -114,7 +116,8 @@ impl<'a> Request<'a> {
 
     fn seeds(&self) -> Result<Vec<u64>, Failure> {
         match &self.args.seeds {
-            Some(text) => parse_seeds(text).ok_or_else(|| anyhow!("--seeds {text}: wants A..B, A less than B, at most 1,000,000 of them").into()),
+            Some(text) => parse_seeds(text)
+                .ok_or_else(|| anyhow!("--seeds {text}: wants A..B, A less than B, at most 1,000,000 of them").into()),
             None => Ok(vec![self.cards.card.rtl.seed]),
         }
     }

@@ -258,7 +258,8 @@ pub(super) fn text(verdict: &Verdict) -> String {
     let sides: Vec<&Side> = sides(verdict).map(|(_, side)| side).collect();
     let mut out = rows(&sides).print(&sides);
     for side in &sides {
-        let counters = if side.outcome.has_counters { side.outcome.by_counters.to_string() } else { "none that can tell".into() };
+        let counters =
+            if side.outcome.has_counters { side.outcome.by_counters.to_string() } else { "none that can tell".into() };
         let _ = writeln!(out, "\n{:<8} counters  {counters}", side.outcome.card);
         let _ = writeln!(out, "{:<8} monitors  {}", "", side.outcome.by_monitors);
     }

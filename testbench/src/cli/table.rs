@@ -4,14 +4,22 @@
 pub(super) fn print(header: &[&str], rows: &[Vec<String>]) -> String {
     let title = |h: &str| h.trim_start_matches('>').to_string();
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).chain([title(header[column]).len()]).max()
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .chain([title(header[column]).len()])
+            .max()
     };
     let widths: Vec<usize> = (0..header.len()).map(|column| width(column).unwrap_or(0)).collect();
     let line = |cells: Vec<String>| {
         let padded: Vec<String> = cells
             .iter()
             .zip(header.iter().zip(&widths))
-            .map(|(cell, (h, &width))| if h.starts_with('>') { format!("{cell:>width$}") } else { format!("{cell:<width$}") })
+            .map(
+                |(cell, (h, &width))| {
+                    if h.starts_with('>') { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+                },
+            )
             .collect();
         padded.join("  ").trim_end().to_string() + "\n"
     };

@@ -25,7 +25,9 @@ struct Check {
 }
 
 pub(super) fn run(args: &TestArgs) -> Result<Exit, Failure> {
-    let wanted = |check: &Check| args.filter.as_ref().is_none_or(|filter| format!("{} {}", check.class, check.name).contains(filter.as_str()));
+    let wanted = |check: &Check| {
+        args.filter.as_ref().is_none_or(|filter| format!("{} {}", check.class, check.name).contains(filter.as_str()))
+    };
     let checks: Vec<Check> = checks(args)?.into_iter().filter(wanted).collect();
     if args.list {
         checks.iter().for_each(|check| println!("{} {}", check.class, check.name));
@@ -42,7 +44,14 @@ pub(super) fn run(args: &TestArgs) -> Result<Exit, Failure> {
             Outcome::Failed(_, text) | Outcome::Error(text) => ("FAILED ", format!("\n{text}")),
             Outcome::Skipped(why) => ("skipped", format!(": {why}")),
         };
-        println!("{:>3}/{} {mark} {:>5.1} s  {} {}{more}", at + 1, checks.len(), begin.elapsed().as_secs_f64(), check.class, check.name);
+        println!(
+            "{:>3}/{} {mark} {:>5.1} s  {} {}{more}",
+            at + 1,
+            checks.len(),
+            begin.elapsed().as_secs_f64(),
+            check.class,
+            check.name
+        );
         suite.push(check.class, &check.name, outcome);
     }
     finish(&suite, args.junit.as_deref())
@@ -67,7 +76,8 @@ fn checks(args: &TestArgs) -> Result<Vec<Check>, Failure> {
     let card = Choice::named(&args.card.card);
     let mut checks = doctor_checks(&card, args.full);
     for folder in golden_check::cases(&[])? {
-        let name = folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let name =
+            folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned());
         let card = card.clone();
         let run = move |progress: &mut Progress| golden(&folder, &card, progress);
         checks.push(Check { class: "golden", name, run: Box::new(run) });
@@ -81,8 +91,11 @@ fn doctor_checks(card: &Choice, full: bool) -> Vec<Check> {
         Ok(()) => Outcome::Passed,
         Err(error) => Outcome::Failed(error.to_string(), format!("error: {error:#}")),
     };
-    let mut checks =
-        vec![Check { class: "doctor", name: "hash-vectors".into(), run: Box::new(move |_| ended(doctor::hash_vectors())) }];
+    let mut checks = vec![Check {
+        class: "doctor",
+        name: "hash-vectors".into(),
+        run: Box::new(move |_| ended(doctor::hash_vectors())),
+    }];
     let mut shapes = vec!["1x1"];
     if full {
         shapes.push("2x2");
@@ -107,7 +120,12 @@ fn golden(folder: &Path, card: &Choice, progress: &mut Progress) -> Outcome {
     match golden_check::check(folder, card, &mut |card, done, total| progress.at(card, done, total)) {
         Ok(checked) if checked.passed() => Outcome::Passed,
         Ok(checked) => {
-            let mut lines: Vec<String> = checked.differences.iter().take(5).map(|(card, difference)| format!("error: {card}: {difference}")).collect();
+            let mut lines: Vec<String> = checked
+                .differences
+                .iter()
+                .take(5)
+                .map(|(card, difference)| format!("error: {card}: {difference}"))
+                .collect();
             lines.extend(report::finding_lines(&checked.ran.verdict.findings));
             lines.push(format!("hint: onic golden check {} --card {}", folder.display(), card.name));
             Outcome::Failed(lines.first().cloned().unwrap_or_default(), lines.join("\n"))

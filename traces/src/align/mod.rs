@@ -438,7 +438,8 @@ impl<'a> Comparison<'a> {
             }
         }
         for i in self.lost.clone() {
-            let is_elsewhere = |j: &usize| self.extra.contains(j) && self.lane(&self.got[*j]) != self.lane(&self.expected[i]);
+            let is_elsewhere =
+                |j: &usize| self.extra.contains(j) && self.lane(&self.got[*j]) != self.lane(&self.expected[i]);
             let of_input = self.expected[i].input.and_then(|input| by_input.get(&input).copied()).filter(is_elsewhere);
             let of_bytes = || {
                 let places = by_key.get_mut(&key(&self.masked_expected[i]))?;

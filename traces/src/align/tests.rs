@@ -146,7 +146,10 @@ fn a_frame_that_is_whole_elsewhere_is_misrouted_and_nothing_else() {
     let got = [item(0, 0), item(0, 4), item(0, 2), item(1, 3), item(1, 1), item(1, 5)];
     let found = compare(&expected, &got, &Ignore::default());
     let [difference] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((difference.class, difference.expected, difference.got, difference.count), (Class::Misrouted, Some(1), Some(4), 2));
+    assert_eq!(
+        (difference.class, difference.expected, difference.got, difference.count),
+        (Class::Misrouted, Some(1), Some(4), 2)
+    );
 }
 
 /// What loses every third frame asks for no queue: one report, told by the first in the input's order.

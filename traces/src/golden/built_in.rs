@@ -57,7 +57,15 @@ impl Recipe {
         frames: impl FnOnce(&mut Rng) -> Frames,
     ) -> Self {
         let mut rng = Rng::named(SEED, name);
-        Self { name, about, shape, rss_table: None, runts: None, stalls: None, ports: vec![Traffic::Good(frames(&mut rng))] }
+        Self {
+            name,
+            about,
+            shape,
+            rss_table: None,
+            runts: None,
+            stalls: None,
+            ports: vec![Traffic::Good(frames(&mut rng))],
+        }
     }
 
     fn make(self) -> Made {
@@ -206,7 +214,15 @@ fn flagged_errors() -> Recipe {
         .map(|(at, frame)| (frame, if at % 5 == 3 || rng.one_in(9) { errors::CRC } else { 0 }))
         .collect();
     let about = "Frames with a wrong FCS are dropped and counted, wherever they stand among good ones.";
-    Recipe { name, about, shape: "1x1,queues=8", rss_table: None, runts: None, stalls: None, ports: vec![Traffic::Flagged(frames)] }
+    Recipe {
+        name,
+        about,
+        shape: "1x1,queues=8",
+        rss_table: None,
+        runts: None,
+        stalls: None,
+        ports: vec![Traffic::Flagged(frames)],
+    }
 }
 
 fn two_ports() -> Recipe {

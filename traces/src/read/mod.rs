@@ -161,17 +161,7 @@ impl Reader {
             }
             interface = Interface { link_type, snap_len, fcs_len, ..interface };
         }
-        Self {
-            name,
-            source,
-            format,
-            policy,
-            tally,
-            interface: [interface],
-            next_index: 0,
-            skip: 0,
-            ended: false,
-        }
+        Self { name, source, format, policy, tally, interface: [interface], next_index: 0, skip: 0, ended: false }
     }
 
     /// The name given, for messages.
