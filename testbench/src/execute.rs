@@ -97,6 +97,10 @@ fn run(card: Box<dyn Card>, job: &Job<'_>, hooks: &mut dyn Hooks, recorder: &mut
     let memory = bench.memory();
     let reports = memory.violations().into_iter().chain(memory.leaks()).map(|violation| violation.to_string());
     recorder.outcome.memory_reports = reports.collect();
+    if memory.violations_dropped() > 0 {
+        let more = format!("host memory: and {} more broken rules", memory.violations_dropped());
+        recorder.outcome.memory_reports.push(more);
+    }
     Ok(())
 }
 

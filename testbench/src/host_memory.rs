@@ -194,6 +194,11 @@ impl SharedMemory {
         self.lock().violations.clone()
     }
 
+    /// Broken rules beyond the first 100: how many.
+    pub fn violations_dropped(&self) -> u64 {
+        self.lock().violations_dropped
+    }
+
     /// What is held at present.
     pub fn counts(&self) -> MemoryCounts {
         let inner = self.lock();

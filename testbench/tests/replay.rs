@@ -26,12 +26,38 @@ fn usage_errors_are_2() {
         (&["replay", &input, "--card", "model", "--seeds", "1..3", "--out", "x"], "of one run"),
         (&["replay", &input, "--card", "model", "--only", "3"], "--only 3"),
         (&["replay", "in.pcapng@1", "--card", "model"], "the card has 1 port"),
+        (&["replay", &input, "--card", "model", "--tap", "flip:1"], "card `model` has none"),
+        (&["replay", &input, "--card", "model", "--rtl-fault", "7"], "1..=6"),
+        (&["replay", &input, "--card", "model", "--out", "nowhere/x.pcapng"], "there is no folder nowhere"),
+        (&["replay", ".", "--card", "model"], "a folder, not a capture"),
+        (&["replay", &case("rss-mix"), "--card", "model", "--shape", "2x2"], "has its own --shape"),
         (&["replay", &input, "--card", "model", "--rss-hash", "microsoft"], "hashes as Microsoft published"),
         (&["schema", "nonesuch"], "no schema of `nonesuch`"),
         (&["frobnicate"], "frobnicate"),
     ] {
         folder.onic(args).code(2).says(says);
     }
+}
+
+/// At 1 Mb/s frames of 1514 bytes start 12.3 ms apart, three times what counts as a hang.
+#[test]
+fn a_quiet_wire_is_no_hang() {
+    let folder = Folder::new();
+    let frames: Vec<Vec<u8>> = (0..3).map(|_| vec![0x55; 1514]).collect();
+    let input = folder.file("in.pcapng", &capture(&frames));
+    folder.onic(&["replay", &input, "--card", "model", "--pace", "0.001"]).code(0);
+}
+
+#[test]
+fn the_hosts_cost_of_a_packet_takes_time() {
+    let folder = Folder::new();
+    let input = folder.file("in.pcapng", &capture(&udp(200)));
+    let end_ps = |host_ns: &str| {
+        let args = ["replay", &input, "--card", "model", "--shape", "1x1,queues=1", "--host-ns", host_ns, "--json"];
+        folder.onic(&args).code(0).json()["runs"][0]["cards"][0]["end_ps"].as_u64().expect("a time")
+    };
+    // 200 packets of one queue at 1 us each; the last poll's cost comes after the last frame is out.
+    assert!(end_ps("1000") > end_ps("0") + 100_000_000, "{} {}", end_ps("1000"), end_ps("0"));
 }
 
 #[test]
