@@ -1,5 +1,8 @@
 //! The command line as types: each option once, with its doc, from which help, man page, completions and `docs/cli.md` come.
 
+// These comments are help texts: what stands in brackets is an optional part of a word, not a link.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};

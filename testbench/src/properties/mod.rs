@@ -3,7 +3,7 @@
 //! A failing case is shrunk, its frames are written as a capture, its seed is kept in `testbench/proptest-regressions/`
 //! and tried first from then on. The same seed and number of cases give the same cases on every machine.
 //!
-//! What a card should do is worked out twice: by the other card, and by [`oracle`], which is a few lines written from
+//! What a card should do is worked out twice: by the other card, and by `oracle`, which is a few lines written from
 //! the specification and uses neither models nor RTL.
 //!
 //! | file | concern |
