@@ -313,6 +313,8 @@ struct Gate {
     shut: bool,
     /// It holds the frame.
     held_by_qdma: bool,
+    /// It has moved since it refused the frame: the answer may be another one now.
+    ask_again: bool,
     /// A copy made by the tap goes first.
     blocked: bool,
     at_hand: (Qid, u16),
@@ -428,8 +430,7 @@ impl ShellRtl {
         self.master.reset(simulation);
         self.h2c.source.reset(simulation);
         self.c2h.sink.reset();
-        self.c2h.gate.granted = false;
-        self.c2h.gate.blocked = false;
+        self.c2h.gate.forget();
         self.c2h.copy = None;
         self.c2h.runs.clear();
         self.cpl.waiting.clear();
@@ -457,10 +458,11 @@ impl ShellRtl {
         Ok(())
     }
 
-    /// The QDMA has done something: there may be an H2C frame.
+    /// The QDMA has done something: there may be an H2C frame, or room for a C2H frame that it refused.
     #[inline]
     pub fn qdma_moved(&mut self) {
         self.ask_h2c = true;
+        self.c2h.gate.ask_again = true;
     }
 
     /// A C2H frame waits for the QDMA, which refused it.
@@ -586,7 +588,6 @@ impl ShellRtl {
         }
         let C2h { sink, gate, .. } = c2h;
         let (now, watch) = (self.now, &mut self.watch);
-        gate.held_by_qdma = false;
         let taken = sink.step(&mut self.simulation, |simulation| {
             watch.quiet_cycles = 0;
             gate.ask(simulation, now, qdma)
@@ -986,13 +987,24 @@ impl H2c {
 }
 
 impl Gate {
-    /// Before a frame's first beat the QDMA is asked, until it agrees. Then it has agreed to all of the frame.
+    /// No frame is at hand any more.
+    fn forget(&mut self) {
+        (self.granted, self.blocked) = (false, false);
+        (self.held_by_qdma, self.ask_again) = (false, true);
+    }
+
+    /// Before a frame's first beat the QDMA is asked, until it agrees, again whenever it has moved. Then it has agreed to all
+    /// of the frame.
     #[inline]
     fn ask<Q: QdmaStream + ?Sized>(&mut self, simulation: &Simulation, now: Time, qdma: &mut Q) -> bool {
         if self.shut {
             return false;
         }
         if !self.granted {
+            if self.held_by_qdma && !self.ask_again && !self.blocked {
+                return false;
+            }
+            self.ask_again = false;
             self.at_hand = (Qid(simulation.get(self.qid)), simulation.get(self.len));
             let (qid, len_bytes) = self.at_hand;
             let offer = if self.blocked { Offer::Stall } else { qdma.c2h_offer(now, qid, len_bytes) };
@@ -1016,6 +1028,7 @@ impl C2h {
                 discards: false,
                 shut: tap.is_some_and(|tap| tap.kind == TapKind::Hold && tap.frame == 0),
                 held_by_qdma: false,
+                ask_again: true,
                 blocked: false,
                 at_hand: (Qid(0), 0),
             },
@@ -1112,7 +1125,7 @@ impl C2h {
             return;
         }
         if let Some(copy) = self.copy.take() {
-            self.gate.blocked = false;
+            (self.gate.blocked, self.gate.ask_again) = (false, true);
             qdma.c2h_frame(now, copy);
             due.push_back(CplAction::Twice);
         }
