@@ -100,15 +100,49 @@ enum Owner {
     Cpu,
 }
 
+/// A page's bytes, beginning at a cache line: a small frame behind its headroom touches one line, not two.
+#[derive(Debug)]
+#[repr(align(64))]
+struct PageBytes([u8; PAGE_SIZE]);
+
+/// Small, for a run goes through thousands of slots in a round, and each is out of the cache when its turn comes.
 struct Slot {
     func: FuncId,
     owner: Owner,
     direction: Direction,
     /// The page while the device owns it; with checks on, the CPU's copy.
-    bytes: Option<Box<[u8]>>,
+    bytes: Option<Box<PageBytes>>,
     /// With checks on, the device's copy while mapped.
-    device_bytes: Option<Box<[u8]>>,
-    history: VecDeque<Action>,
+    device_bytes: Option<Box<PageBytes>>,
+    /// With checks on.
+    history: Option<Box<VecDeque<Action>>>,
+}
+
+impl Slot {
+    /// What was done to it, oldest first.
+    fn history(&self) -> Vec<Action> {
+        self.history.iter().flat_map(|history| history.iter()).copied().collect()
+    }
+}
+
+impl std::ops::Deref for PageBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for PageBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl PageBytes {
+    fn filled(byte: u8) -> Box<PageBytes> {
+        Box::new(PageBytes([byte; PAGE_SIZE]))
+    }
 }
 
 struct Region {
@@ -124,7 +158,7 @@ struct Region {
 struct Inner {
     slots: Vec<Slot>,
     free_slots: VecDeque<u32>,
-    free_pages: Vec<Box<[u8]>>,
+    free_pages: Vec<Box<PageBytes>>,
     pages_out: usize,
     regions: Vec<Region>,
     /// Region index + 1 for each 4 KiB of coherent space in use; 0 is a guard page.
@@ -220,7 +254,7 @@ impl SharedMemory {
             len_bytes: PAGE_SIZE,
             time: now,
             owner: owner_words(s),
-            history: s.history.iter().copied().collect(),
+            history: s.history(),
         });
         let regions = inner.regions.iter().filter(|r| r.live).map(|r| Violation {
             rule: "a coherent region was never freed",
@@ -269,10 +303,11 @@ fn owner_words(slot: &Slot) -> String {
 
 impl Inner {
     fn note(slot: &mut Slot, action: Action) {
-        if slot.history.len() == HISTORY {
-            slot.history.pop_front();
+        let history = slot.history.get_or_insert_with(|| Box::new(VecDeque::with_capacity(HISTORY)));
+        if history.len() == HISTORY {
+            history.pop_front();
         }
-        slot.history.push_back(action);
+        history.push_back(action);
     }
 
     fn violation(&mut self, violation: Violation) {
@@ -321,7 +356,7 @@ impl CardView<'_> {
         let (owner, history) = match addr.checked_sub(STREAM_BASE) {
             Some(offset) => match inner.slots.get((offset / STREAM_STRIDE) as usize) {
                 Some(slot) => {
-                    (format!("{}, of {}", owner_words(slot), slot.func), slot.history.iter().copied().collect())
+                    (format!("{}, of {}", owner_words(slot), slot.func), slot.history())
                 }
                 None => ("nobody: never mapped".into(), Vec::new()),
             },
@@ -530,7 +565,7 @@ impl Drop for CoherentRegion {
 /// A page that the CPU owns.
 #[derive(Debug)]
 pub struct CpuPage {
-    bytes: Box<[u8]>,
+    bytes: Box<PageBytes>,
     slot: Option<u32>,
 }
 
@@ -566,15 +601,15 @@ impl FunctionDma {
                     direction: Direction::Bidirectional,
                     bytes: None,
                     device_bytes: None,
-                    history: VecDeque::with_capacity(HISTORY),
+                    history: None,
                 });
                 (inner.slots.len() - 1) as u32
             }
         }
     }
 
-    fn fresh_page(inner: &mut Inner) -> Box<[u8]> {
-        inner.free_pages.pop().unwrap_or_else(|| vec![0; PAGE_SIZE].into_boxed_slice())
+    fn fresh_page(inner: &mut Inner) -> Box<PageBytes> {
+        inner.free_pages.pop().unwrap_or_else(|| PageBytes::filled(0))
     }
 
     fn take_back(
@@ -583,9 +618,9 @@ impl FunctionDma {
         page: DevicePage,
         range: std::ops::Range<usize>,
         action: Action,
-    ) -> Box<[u8]> {
+    ) -> Box<PageBytes> {
         let slot = &mut inner.slots[page.slot as usize];
-        let mut bytes = slot.bytes.take().unwrap_or_else(|| vec![POISON; PAGE_SIZE].into_boxed_slice());
+        let mut bytes = slot.bytes.take().unwrap_or_else(|| PageBytes::filled(POISON));
         if self.shared.checks {
             if let Some(device) = &slot.device_bytes {
                 let range = range.start.min(PAGE_SIZE)..range.end.min(PAGE_SIZE);
@@ -695,7 +730,7 @@ impl DmaMemory for FunctionDma {
             direction,
             bytes: Some(bytes),
             device_bytes,
-            history: std::mem::take(&mut slot.history),
+            history: slot.history.take(),
         };
         if checks {
             Inner::note(slot, action);
