@@ -355,9 +355,7 @@ impl CardView<'_> {
         let inner = &mut *self.inner;
         let (owner, history) = match addr.checked_sub(STREAM_BASE) {
             Some(offset) => match inner.slots.get((offset / STREAM_STRIDE) as usize) {
-                Some(slot) => {
-                    (format!("{}, of {}", owner_words(slot), slot.func), slot.history())
-                }
+                Some(slot) => (format!("{}, of {}", owner_words(slot), slot.func), slot.history()),
                 None => ("nobody: never mapped".into(), Vec::new()),
             },
             None => match inner.region_at(func, addr, 0) {
