@@ -115,13 +115,16 @@ struct Slot {
     /// With checks on, the device's copy while mapped.
     device_bytes: Option<Box<PageBytes>>,
     /// With checks on.
-    history: Option<Box<VecDeque<Action>>>,
+    history: Option<Box<History>>,
 }
+
+/// What was last done to a page, oldest first.
+struct History(VecDeque<Action>);
 
 impl Slot {
     /// What was done to it, oldest first.
     fn history(&self) -> Vec<Action> {
-        self.history.iter().flat_map(|history| history.iter()).copied().collect()
+        self.history.iter().flat_map(|history| &history.0).copied().collect()
     }
 }
 
@@ -303,7 +306,8 @@ fn owner_words(slot: &Slot) -> String {
 
 impl Inner {
     fn note(slot: &mut Slot, action: Action) {
-        let history = slot.history.get_or_insert_with(|| Box::new(VecDeque::with_capacity(HISTORY)));
+        let History(history) =
+            &mut **slot.history.get_or_insert_with(|| Box::new(History(VecDeque::with_capacity(HISTORY))));
         if history.len() == HISTORY {
             history.pop_front();
         }
