@@ -8,6 +8,7 @@ pub mod counters;
 pub mod doctor;
 pub mod execute;
 pub mod failure;
+mod feed;
 pub mod finding;
 pub mod frames;
 pub mod golden;

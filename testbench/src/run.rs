@@ -18,6 +18,7 @@ use regs::{Bar, FuncId, PortId};
 
 use crate::bench::{Bench, FunctionPlatform};
 use crate::card::{Card, CardError, Shape, WireFrame};
+use crate::feed::Feed;
 use crate::host_memory::FunctionDma;
 use crate::shape::Pace;
 
@@ -322,9 +323,9 @@ impl Run {
     }
 
     /// Give the wire what it has room for. False once the input has no more.
-    fn feed_wire<'a>(&mut self, feed: &mut Feed<'a>, wire: &mut dyn Iterator<Item = &'a InFrame>) -> bool {
+    fn feed_wire<'a>(&mut self, feed: &mut Feed<&'a InFrame>, wire: &mut dyn Iterator<Item = &'a InFrame>) -> bool {
         let mut more = true;
-        for port in 0..feed.waiting.len() {
+        for port in 0..feed.ports() {
             let id = PortId(port as u8);
             let tally = &mut self.tally;
             self.bench.feed(id, WIRE_AHEAD, |buffer| {
@@ -524,115 +525,6 @@ struct Transmit<'a> {
     index: usize,
     done: bool,
     outstanding: bool,
-}
-
-/// Frames on their way to ports, in the order of the capture for each, with their start times.
-struct Feed<'a> {
-    pace: Pace,
-    waiting: Vec<VecDeque<&'a InFrame>>,
-    /// When each port's next frame may start.
-    next_start: Vec<Time>,
-    begin: Time,
-    /// Capture time that corresponds to `begin`, and how much of the gaps was cut so far.
-    first_ns: Option<u64>,
-    cut_ns: u64,
-    last_ns: u64,
-    /// Start times of the frames given to each port's wire that may still wait there, where the pace sets them.
-    starts: Vec<VecDeque<Time>>,
-}
-
-impl<'a> Feed<'a> {
-    fn new(pace: Pace, begin: Time, ports: usize) -> Feed<'a> {
-        Feed {
-            pace,
-            waiting: vec![VecDeque::new(); ports],
-            next_start: vec![begin; ports],
-            begin,
-            first_ns: None,
-            cut_ns: 0,
-            last_ns: 0,
-            starts: vec![VecDeque::new(); ports],
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.iter().all(VecDeque::is_empty)
-    }
-
-    /// The next frame for a port; frames for others that come first are kept.
-    fn next_for(
-        &mut self,
-        port: usize,
-        wire: &mut dyn Iterator<Item = &'a InFrame>,
-        more: &mut bool,
-    ) -> Option<&'a InFrame> {
-        if let Some(frame) = self.waiting[port].pop_front() {
-            return Some(frame);
-        }
-        loop {
-            let Some(frame) = wire.next() else {
-                *more = false;
-                return None;
-            };
-            let to = usize::from(frame.port.0);
-            if to == port {
-                return Some(frame);
-            }
-            // A port that the card doesn't have was refused when the input was read.
-            if let Some(queue) = self.waiting.get_mut(to) {
-                queue.push_back(frame);
-            }
-        }
-    }
-
-    fn timed(&mut self, frame: &InFrame, mut buffer: Vec<u8>) -> WireFrame {
-        buffer.clear();
-        buffer.extend_from_slice(&frame.data);
-        let time = self.start_of(frame);
-        if time > Time::ZERO {
-            self.starts[usize::from(frame.port.0)].push_back(time);
-        }
-        WireFrame { time, data: buffer, err: frame.err }
-    }
-
-    /// When the first frame that still waits at a wire starts; no later than now where the pace sets no times.
-    fn first_start(&mut self, bench: &Bench) -> Time {
-        let mut first = None;
-        for (port, starts) in self.starts.iter_mut().enumerate().filter(|(_, starts)| !starts.is_empty()) {
-            let entered = starts.len().saturating_sub(bench.wire_queued(PortId(port as u8)));
-            starts.drain(..entered);
-            first = first.into_iter().chain(starts.front().copied()).min();
-        }
-        first.unwrap_or(Time::ZERO)
-    }
-
-    fn start_of(&mut self, frame: &InFrame) -> Time {
-        let port = usize::from(frame.port.0);
-        // On the wire preamble, FCS and the least gap add 24 bytes. Source: IEEE 802.3.
-        let bits = (frame.data.len() as u64 + 24) * 8;
-        match self.pace {
-            Pace::Fast | Pace::Bus => Time::ZERO,
-            Pace::Line => self.take(port, bits * 10),
-            Pace::Rate { mbps } => self.take(port, bits * 1_000_000 / mbps.max(1)),
-            Pace::Capture { max_gap_ns } => self.capture_time(frame, max_gap_ns),
-        }
-    }
-
-    fn take(&mut self, port: usize, duration_ps: u64) -> Time {
-        let start = self.next_start[port];
-        self.next_start[port] = start + duration_ps;
-        start
-    }
-
-    /// The capture's own time, gaps over the limit cut; a time that goes backwards counts as no gap.
-    fn capture_time(&mut self, frame: &InFrame, max_gap_ns: u64) -> Time {
-        let Some(ns) = frame.time_ns else { return self.next_start[usize::from(frame.port.0)] };
-        let first = *self.first_ns.get_or_insert(ns);
-        let at = ns.saturating_sub(first).max(self.last_ns);
-        self.cut_ns += (at - self.last_ns).saturating_sub(max_gap_ns);
-        self.last_ns = at;
-        self.begin.saturating_add((at - self.cut_ns).saturating_mul(1_000))
-    }
 }
 
 /// How a function's driver is configured for a setup.
