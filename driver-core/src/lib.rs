@@ -34,6 +34,7 @@
 //! | `context` | the card's side of a queue |
 //! | `ring` | our side of a queue |
 //! | `rss` | which queue a frame goes to |
+//! | `statistics` | what was moved and lost |
 //! | `driver` | all of it together |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -52,6 +53,7 @@ mod geometry;
 mod platform;
 mod ring;
 pub mod rss;
+pub mod statistics;
 mod tables;
 mod wait;
 
@@ -59,13 +61,13 @@ pub use bringup::Step;
 pub use card_errors::{CardErrors, Leaf};
 pub use config::{ConfigError, DeviceConfig, IpVersion, MTU_MAX, MTU_MIN, Moderation, TableEntry, Timeouts};
 pub use context::ContextError;
-pub use driver::{Driver, QueuePair};
+pub use driver::{Driver, QueuePair, Recovered, Side};
 pub use error::{BringUpError, Cause, ChangeError, StopError, UpError};
 pub use geometry::{BufferGeometry, FRAME_BUFFERS_MAX, GeometryError, HEADROOM_BYTES, TAILROOM_BYTES};
 pub use platform::*;
 pub use regs::context::TriggerMode;
 pub use ring::{
-    KeptPages, PageSource, PostError, QueueFault, QueueState, RxCounters, RxFrame, RxQueue, TakenPage, TxCounters,
-    TxError, TxQueue,
+    KeptPages, PageSource, PostError, QueueFault, QueueState, RxFrame, RxQueue, TakenPage, TxError, TxQueue,
 };
+pub use statistics::{RxCounters, TxCounters};
 pub use tables::{TableError, TableKind};

@@ -16,8 +16,8 @@ mod rx;
 mod tx;
 
 pub use page_source::{KeptPages, PageSource};
-pub use rx::{RxCounters, RxFrame, RxQueue, TakenPage};
-pub use tx::{PostError, TxCounters, TxError, TxQueue};
+pub use rx::{RxFrame, RxQueue, TakenPage};
+pub use tx::{PostError, TxError, TxQueue};
 
 pub(crate) use rx::RxParts;
 pub(crate) use tx::{TxLimits, TxParts};

@@ -16,6 +16,7 @@ use crate::context::Contexts;
 use crate::error::StopError;
 use crate::geometry::BufferGeometry;
 use crate::platform::{Coherent, DmaError, DmaMemory, Mmio, Page, Platform};
+use crate::statistics::{RxCounters, RxLedger};
 
 /// Bytes of a C2H descriptor.
 pub(crate) const DESC_BYTES: usize = 8;
@@ -28,46 +29,6 @@ const CREDIT_STEP_MAX: u16 = 64;
 
 /// Freed descriptors that may wait for their doorbell.
 const REFILL_SLACK_MAX: u16 = 32;
-
-/// What a receive queue has counted since it was started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RxCounters {
-    /// Frames handed to the sink.
-    pub frames: u64,
-    /// Their bytes, FCS left out.
-    pub bytes: u64,
-    /// Pages that a sink kept.
-    pub pages_kept: u64,
-    /// Pages that a sink wanted to keep, but for which no other could be had.
-    pub alloc_failures: u64,
-    /// Frames that came while the queue was being stopped.
-    pub dropped_stopping: u64,
-    /// Doorbells of the descriptor ring.
-    pub doorbells: u64,
-    /// Doorbells of the completion ring.
-    pub credits: u64,
-}
-
-impl core::ops::Add for RxCounters {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            frames: self.frames + other.frames,
-            bytes: self.bytes + other.bytes,
-            pages_kept: self.pages_kept + other.pages_kept,
-            alloc_failures: self.alloc_failures + other.alloc_failures,
-            dropped_stopping: self.dropped_stopping + other.dropped_stopping,
-            doorbells: self.doorbells + other.doorbells,
-            credits: self.credits + other.credits,
-        }
-    }
-}
-
-impl core::ops::AddAssign for RxCounters {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
 
 /// Who owns the page at a descriptor.
 enum Slot<D: DmaMemory> {
@@ -87,6 +48,8 @@ pub(crate) struct RxParts<P: Platform> {
     pub(crate) span: Span,
     pub(crate) geometry: BufferGeometry,
     pub(crate) moderation: Moderation,
+    /// Where its counters are published.
+    pub(crate) ledger: RxLedger,
 }
 
 /// A receive queue: owned by one thread at a time.
@@ -120,6 +83,7 @@ pub struct RxQueue<P: Platform, S> {
     refill_slack: u16,
     state: QueueState,
     counters: RxCounters,
+    ledger: RxLedger,
 }
 
 type Coh<P> = <<P as Platform>::Dma as DmaMemory>::Coherent;
@@ -127,7 +91,7 @@ type Coh<P> = <<P as Platform>::Dma as DmaMemory>::Coherent;
 impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     /// Allocate rings and fill every descriptor with a page. The card knows nothing of it yet.
     pub(crate) fn new(parts: RxParts<P>, source: S) -> Result<Self, (DmaError, S)> {
-        let RxParts { platform, rel_qid, qid, span, geometry, moderation } = parts;
+        let RxParts { platform, rel_qid, qid, span, geometry, moderation, ledger } = parts;
         let rings = platform
             .dma()
             .alloc_coherent(span.len_bytes(DESC_BYTES))
@@ -160,10 +124,11 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
             refill_slack,
             state: QueueState::Running,
             counters: RxCounters::default(),
+            ledger,
         };
         match queue.fill() {
             Ok(()) => Ok(queue),
-            Err(cause) => Err((cause, queue.release().1)),
+            Err(cause) => Err((cause, queue.release())),
         }
     }
 
@@ -234,7 +199,28 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     ///
     /// # Errors
     /// [`QueueFault`] if the card wrote something that can't be; frames before it were handed up.
-    pub fn poll(&mut self, budget: usize, mut sink: impl FnMut(&mut RxFrame<'_, P::Dma>)) -> Result<usize, QueueFault> {
+    pub fn poll(&mut self, budget: usize, sink: impl FnMut(&mut RxFrame<'_, P::Dma>)) -> Result<usize, QueueFault> {
+        let done = self.poll_frames(budget, sink);
+        self.publish_counters();
+        done
+    }
+
+    /// What was counted becomes visible to statistics: once a poll.
+    fn publish_counters(&mut self) {
+        self.ledger.publish(&self.counters);
+    }
+
+    /// From here on another worker drives this queue, and its frames count as that one's ([`crate::Driver::worker`]).
+    pub fn assign(&mut self, worker: &Arc<crate::statistics::Worker>) {
+        self.publish_counters();
+        self.ledger.assign(Arc::clone(worker));
+    }
+
+    fn poll_frames(
+        &mut self,
+        budget: usize,
+        mut sink: impl FnMut(&mut RxFrame<'_, P::Dma>),
+    ) -> Result<usize, QueueFault> {
         if let QueueState::Faulted(fault) = self.state {
             return Err(fault);
         }
@@ -429,6 +415,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
 
     fn fail(&mut self, fault: QueueFault) -> QueueFault {
         self.state = QueueState::Faulted(fault);
+        self.counters.faults += 1;
         fault
     }
 
@@ -450,7 +437,8 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     }
 
     /// Last part, once the card can't reach the memory any more: every page is let go of.
-    pub(crate) fn release(mut self) -> (RxCounters, S) {
+    pub(crate) fn release(mut self) -> S {
+        self.publish_counters();
         let platform = Arc::clone(&self.platform);
         let dma = platform.dma();
         for slot in self.slots.drain(..) {
@@ -461,7 +449,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
             }
         }
         self.source.drain(dma);
-        (self.counters, self.source)
+        self.source
     }
 }
 

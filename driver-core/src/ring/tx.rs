@@ -12,6 +12,7 @@ use crate::config::ETH_HEADER_BYTES;
 use crate::context::Contexts;
 use crate::error::StopError;
 use crate::platform::{Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
+use crate::statistics::{TxCounters, TxLedger};
 use crate::wait::Backoff;
 
 /// Bytes of an H2C descriptor.
@@ -71,49 +72,6 @@ pub struct PostError<P> {
     pub cause: TxError,
 }
 
-/// What a transmit queue has counted since it was started.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TxCounters {
-    /// Frames given to the ring.
-    pub posted: u64,
-    /// Their bytes, padding included, FCS left out.
-    pub posted_bytes: u64,
-    /// Frames that the card has taken from host memory.
-    pub completed: u64,
-    /// Times that the ring was full.
-    pub full: u64,
-    /// Frames refused for their length.
-    pub refused: u64,
-    /// Frames refused for want of a page.
-    pub no_page: u64,
-    /// Frames given to the ring that the card never took, because the queue was stopped or failed.
-    pub abandoned: u64,
-    /// Doorbells rung.
-    pub doorbells: u64,
-}
-
-impl core::ops::Add for TxCounters {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self {
-            posted: self.posted + other.posted,
-            posted_bytes: self.posted_bytes + other.posted_bytes,
-            completed: self.completed + other.completed,
-            full: self.full + other.full,
-            refused: self.refused + other.refused,
-            no_page: self.no_page + other.no_page,
-            abandoned: self.abandoned + other.abandoned,
-            doorbells: self.doorbells + other.doorbells,
-        }
-    }
-}
-
-impl core::ops::AddAssign for TxCounters {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-
 /// What every transmit queue of a function obeys. The MTU may change while queues run, in whichever thread.
 #[derive(Debug)]
 pub(crate) struct TxLimits {
@@ -170,6 +128,8 @@ pub(crate) struct TxParts<P: Platform> {
     pub(crate) limits: Arc<TxLimits>,
     /// Longest frame that the MTU could ever allow.
     pub(crate) max_frame_len_bytes: u16,
+    /// Where its counters are published.
+    pub(crate) ledger: TxLedger,
 }
 
 /// A transmit queue: owned by one thread at a time, which both posts and reaps.
@@ -185,6 +145,8 @@ pub struct TxQueue<P: Platform> {
     pidx_doorbell: u32,
     ring: Coh<P>,
     slots: Vec<Slot<P::Dma>>,
+    /// Length of the frame at each descriptor. The ring has it too, but there the card could write.
+    lens: Vec<u16>,
     pages: Vec<Pg<P>>,
     jumbo: Option<Jumbo<Coh<P>>>,
     limits: Arc<TxLimits>,
@@ -196,6 +158,7 @@ pub struct TxQueue<P: Platform> {
     cidx: u16,
     state: QueueState,
     counters: TxCounters,
+    ledger: TxLedger,
 }
 
 type Coh<P> = <<P as Platform>::Dma as DmaMemory>::Coherent;
@@ -204,7 +167,7 @@ type Pg<P> = <<P as Platform>::Dma as DmaMemory>::Page;
 impl<P: Platform> TxQueue<P> {
     /// Allocate the ring. The card knows nothing of it yet.
     pub(crate) fn new(parts: TxParts<P>) -> Result<Self, DmaError> {
-        let TxParts { platform, rel_qid, qid, span, limits, max_frame_len_bytes } = parts;
+        let TxParts { platform, rel_qid, qid, span, limits, max_frame_len_bytes, ledger } = parts;
         let dma = platform.dma();
         let ring = dma.alloc_coherent(span.len_bytes(DESC_BYTES))?;
         let jumbo = match usize::from(max_frame_len_bytes) {
@@ -220,6 +183,7 @@ impl<P: Platform> TxQueue<P> {
             pidx_doorbell: doorbell_offset(doorbell::H2C_PIDX, rel_qid),
             ring,
             slots,
+            lens: alloc::vec![0; usize::from(span.wrap())],
             pages: Vec::with_capacity(usize::from(span.capacity())),
             jumbo,
             limits,
@@ -228,6 +192,7 @@ impl<P: Platform> TxQueue<P> {
             cidx: 0,
             state: QueueState::Running,
             counters: TxCounters::default(),
+            ledger,
             platform,
         })
     }
@@ -355,6 +320,7 @@ impl<P: Platform> TxQueue<P> {
             .map_err(|e| self.fail(QueueFault::Doorbell(e)))?;
         self.published = self.pidx;
         self.counters.doorbells += 1;
+        self.publish_counters();
         Ok(())
     }
 
@@ -398,7 +364,25 @@ impl<P: Platform> TxQueue<P> {
             self.platform.dma().dma_rmb();
         }
         self.counters.completed += u64::from(done);
+        self.counters.completed_bytes += self.len_bytes_of(done);
+        self.publish_counters();
         Ok(done)
+    }
+
+    /// Bytes of the oldest `count` frames.
+    fn len_bytes_of(&self, count: u16) -> u64 {
+        (0..count).map(|i| u64::from(self.lens[usize::from(self.span.add(self.cidx, i))])).sum()
+    }
+
+    /// What was counted becomes visible to statistics: with each doorbell, reap and refusal.
+    fn publish_counters(&mut self) {
+        self.ledger.publish(&self.counters);
+    }
+
+    /// From here on another worker drives this queue, and its frames count as that one's ([`crate::Driver::worker`]).
+    pub fn assign(&mut self, worker: &Arc<crate::statistics::Worker>) {
+        self.publish_counters();
+        self.ledger.assign(Arc::clone(worker));
     }
 
     /// Free the oldest descriptor; a lent page is returned.
@@ -439,6 +423,7 @@ impl<P: Platform> TxQueue<P> {
             TxError::NoPage(_) => self.counters.no_page += 1,
             TxError::Stopping | TxError::Fault(_) => return cause,
         }
+        self.publish_counters();
         match self.flush() {
             Ok(()) => cause,
             Err(fault) => TxError::Fault(fault),
@@ -494,6 +479,7 @@ impl<P: Platform> TxQueue<P> {
         self.ring.store64(offset, w1 << 32 | w0);
         self.ring.store64(offset + 8, w3 << 32 | w2);
         self.slots[usize::from(self.pidx)] = slot;
+        self.lens[usize::from(self.pidx)] = len_bytes;
         self.pidx = self.span.add(self.pidx, 1);
         self.counters.posted += 1;
         self.counters.posted_bytes += u64::from(len_bytes);
@@ -523,6 +509,8 @@ impl<P: Platform> TxQueue<P> {
 
     fn fail(&mut self, fault: QueueFault) -> QueueFault {
         self.state = QueueState::Faulted(fault);
+        self.counters.faults += 1;
+        self.publish_counters();
         fault
     }
 
@@ -543,8 +531,9 @@ impl<P: Platform> TxQueue<P> {
     }
 
     /// Last part, once the card can't reach the memory any more: everything is freed.
-    pub(crate) fn release(mut self) -> TxCounters {
+    pub(crate) fn release(mut self) {
         self.counters.abandoned += u64::from(self.outstanding());
+        self.publish_counters();
         for index in 0..self.span.wrap() {
             if let Some(page) = self.release_slot(index) {
                 self.platform.dma().free_page(page);
@@ -553,7 +542,6 @@ impl<P: Platform> TxQueue<P> {
         for page in self.pages.drain(..) {
             self.platform.dma().free_page(page);
         }
-        self.counters
     }
 }
 

@@ -1,0 +1,1 @@
+//! Settings as ethtool asks for them, with the names and units of its manual page.

@@ -1,0 +1,359 @@
+//! The driver of one function: what a user holds.
+//!
+//! | file | concern |
+//! |---|---|
+//! | `mod` | its life: bring-up, up, down, removal |
+//! | `queues` | one queue: start, restart, recovery |
+//! | `settings` | MTU, queue count, ring sizes, RSS, moderation |
+//! | `ethtool` | the same settings as ethtool asks for them |
+//! | `statistics` | what it has counted |
+
+mod ethtool;
+mod queues;
+mod settings;
+mod statistics;
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::bringup::{self, Brought, Vectors};
+use crate::cmac;
+use crate::config::{DeviceConfig, Moderation};
+use crate::csr::Sizes;
+use crate::error::{BringUpError, Cause, ChangeError, StopError, UpError};
+use crate::geometry::BufferGeometry;
+use crate::platform::{Clock, Interrupts, Platform, Vector};
+use crate::ring::{KeptPages, PageSource, RxQueue, TxLimits, TxQueue};
+use crate::statistics::{Cells, MacStatistics, Worker};
+use crate::wait::Backoff;
+
+pub use queues::{Recovered, Side};
+
+/// The two queues of one index. They may go to a thread of their own ([`Driver::take_queues`]).
+pub struct QueuePair<P: Platform, S> {
+    /// To the card.
+    pub tx: TxQueue<P>,
+    /// From the card.
+    pub rx: RxQueue<P, S>,
+}
+
+impl<P: Platform, S: PageSource<P::Dma>> QueuePair<P, S> {
+    /// From here on `worker` drives both queues, and what they move counts as its. Worker 0 drives a new queue.
+    pub fn assign(&mut self, worker: &Arc<Worker>) {
+        self.tx.assign(worker);
+        self.rx.assign(worker);
+    }
+}
+
+/// A queue that could not be stopped for certain. Its memory is kept, since the card may still write to it.
+enum Parked<P: Platform, S> {
+    Tx(TxQueue<P>),
+    Rx(RxQueue<P, S>),
+}
+
+/// The driver of one PCIe function, from bring-up to removal.
+///
+/// ```text
+///   bring_up ─► down ── up ─► up ── down ─► down ── remove ─► gone
+/// ```
+///
+/// Settings outlive an up and a down. Dropping it takes it down and removes it, as far as the card answers.
+///
+/// The driver has no thread and no time of its own: it polls what it is told to poll, and waits only through the
+/// platform's clock.
+pub struct Driver<P: Platform, S: PageSource<P::Dma> = KeptPages<<P as Platform>::Dma>> {
+    platform: Arc<P>,
+    config: DeviceConfig,
+    sizes: Sizes,
+    vectors: Vectors,
+    limits: Arc<TxLimits>,
+    queues: Vec<QueuePair<P, S>>,
+    parked: Vec<Parked<P, S>>,
+    /// Pairs that [`Driver::take_queues`] gave away.
+    lent: usize,
+    up: bool,
+    removed: bool,
+    /// Settings of single queues ([`Driver::set_coalesce`]) that differ from `config.moderation`.
+    moderation: BTreeMap<u16, Moderation>,
+    /// What queues and workers have counted, whoever drives them now.
+    cells: Cells,
+    /// The port's MAC counters, which this function collects or another one that it shares the port with.
+    mac: Option<Arc<MacStatistics>>,
+}
+
+impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
+    /// Bring a function up to where its queues can be started.
+    ///
+    /// # Errors
+    /// [`BringUpError`] names the step; all that was done is undone, and a second attempt may succeed.
+    pub fn bring_up(platform: Arc<P>, config: DeviceConfig) -> Result<Self, BringUpError> {
+        let Brought { sizes, vectors } = bringup::bring_up(&*platform, &config)?;
+        let limits = Arc::new(TxLimits::new(config.mtu, config.min_tx_frame_len_bytes));
+        let mac = config.own_port.map(|port| Arc::new(MacStatistics::new(port)));
+        Ok(Self {
+            platform,
+            config,
+            sizes,
+            vectors,
+            limits,
+            queues: Vec::new(),
+            parked: Vec::new(),
+            lent: 0,
+            up: false,
+            removed: false,
+            moderation: BTreeMap::new(),
+            cells: Cells::default(),
+            mac,
+        })
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.config
+    }
+
+    /// The platform.
+    pub fn platform(&self) -> &Arc<P> {
+        &self.platform
+    }
+
+    /// Where in a page the card writes.
+    pub fn geometry(&self) -> BufferGeometry {
+        self.sizes.geometry
+    }
+
+    /// Entries of a TX ring, status included, as programmed.
+    pub fn tx_ring_entries(&self) -> u16 {
+        self.sizes.tx_ring.value
+    }
+
+    /// Entries of an RX descriptor ring and of its completion ring, status included, as programmed.
+    pub fn rx_ring_entries(&self) -> u16 {
+        self.sizes.rx_ring.value
+    }
+
+    /// Are the queues running?
+    pub fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// The queues, while the device is up and they are not lent out.
+    pub fn queues(&mut self) -> &mut [QueuePair<P, S>] {
+        &mut self.queues
+    }
+
+    /// A transmit queue.
+    pub fn tx(&mut self, rel_qid: u16) -> Option<&mut TxQueue<P>> {
+        self.queues.get_mut(usize::from(rel_qid)).map(|pair| &mut pair.tx)
+    }
+
+    /// A receive queue.
+    pub fn rx(&mut self, rel_qid: u16) -> Option<&mut RxQueue<P, S>> {
+        self.queues.get_mut(usize::from(rel_qid)).map(|pair| &mut pair.rx)
+    }
+
+    /// Lend the queues out, to threads for instance. They must come back by [`Driver::return_queues`] before the device is
+    /// taken down.
+    pub fn take_queues(&mut self) -> Vec<QueuePair<P, S>> {
+        self.lent += self.queues.len();
+        core::mem::take(&mut self.queues)
+    }
+
+    /// Queues that were lent out come back, in any order.
+    pub fn return_queues(&mut self, queues: impl IntoIterator<Item = QueuePair<P, S>>) {
+        let before = self.queues.len();
+        self.queues.extend(queues);
+        self.lent = self.lent.saturating_sub(self.queues.len() - before);
+        self.queues.sort_by_key(|pair| pair.rx.rel_qid());
+    }
+
+    /// The interrupt vector of a receive queue.
+    pub fn vector_of(&self, rel_qid: u16) -> Vector {
+        self.vectors.of_queue(rel_qid)
+    }
+
+    /// The vector of the card's errors: function 0's.
+    pub fn error_vector(&self) -> Option<Vector> {
+        self.vectors.error
+    }
+
+    /// Start all queues and then the port's receiver. `source` makes the page source of each receive queue.
+    ///
+    /// # Errors
+    /// [`UpError`]; whatever was started is stopped again.
+    pub fn up_with(&mut self, mut source: impl FnMut(u16) -> S) -> Result<(), UpError> {
+        if self.up {
+            return Err(UpError::AlreadyUp);
+        }
+        self.retry_parked()?;
+        let started = self.start_queues(&mut source).and_then(|()| self.switch_port(true));
+        self.up = true;
+        if let Err(cause) = started {
+            // What can't be stopped stays parked; the cause of the failure is the one to tell.
+            let _ = self.down();
+            return Err(cause);
+        }
+        Ok(())
+    }
+
+    /// Stop the port's receiver, let what is in flight end, stop all queues, and free their memory.
+    ///
+    /// # Errors
+    /// [`StopError::Card`] if a queue could not be stopped for certain. The device is down all the same; that queue's memory
+    /// is kept until the next up, down or remove succeeds in stopping it. [`StopError::LentOut`]: nothing was done.
+    pub fn down(&mut self) -> Result<(), StopError> {
+        if self.lent > 0 {
+            return Err(StopError::LentOut { count: self.lent });
+        }
+        if self.up {
+            // A port that can't be switched off only means that frames keep coming until their queues are gone.
+            let _ = self.switch_port(false);
+            self.quiesce();
+            let queues = core::mem::take(&mut self.queues);
+            let (tx, rx): (Vec<_>, Vec<_>) = queues.into_iter().map(|pair| (pair.tx, pair.rx)).unzip();
+            self.parked.extend(tx.into_iter().map(Parked::Tx));
+            self.parked.extend(rx.into_iter().map(Parked::Rx));
+            for rel_qid in 0..self.config.queues {
+                // The vector exists, or `up` would have failed.
+                let _ = self.platform.interrupts().disable(self.vectors.of_queue(rel_qid));
+            }
+            self.up = false;
+        }
+        self.retry_parked()
+    }
+
+    /// Take the function down for good.
+    ///
+    /// # Errors
+    /// [`ChangeError`] if the card doesn't answer; dropping the driver tries no more then.
+    pub fn remove(mut self) -> Result<(), ChangeError> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Result<(), ChangeError> {
+        if self.removed {
+            return Ok(());
+        }
+        self.removed = true;
+        let stopped = self.down();
+        let torn_down = bringup::tear_down(&*self.platform, &self.config, self.vectors);
+        stopped?;
+        torn_down.map_err(|cause| match cause {
+            Cause::Context(cause) => ChangeError::Context(cause),
+            Cause::Mmio(cause) => ChangeError::Mmio(cause),
+            other => ChangeError::Remove(other),
+        })
+    }
+
+    fn start_queues(&mut self, source: &mut impl FnMut(u16) -> S) -> Result<(), UpError> {
+        let mut transmitters = Vec::with_capacity(usize::from(self.config.queues));
+        for rel_qid in 0..self.config.queues {
+            match self.start_tx(rel_qid) {
+                Ok(tx) => transmitters.push(tx),
+                Err(cause) => {
+                    self.parked.extend(transmitters.into_iter().map(Parked::Tx));
+                    return Err(self.queue_error(rel_qid, cause));
+                }
+            }
+        }
+        let mut transmitters = transmitters.into_iter();
+        while let Some(tx) = transmitters.next() {
+            let rel_qid = tx.rel_qid();
+            match self.start_rx(rel_qid, source(rel_qid)) {
+                Ok(rx) => self.queues.push(QueuePair { tx, rx }),
+                Err(cause) => {
+                    self.parked.push(Parked::Tx(tx));
+                    self.parked.extend(transmitters.map(Parked::Tx));
+                    return Err(self.queue_error(rel_qid, cause));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn switch_port(&self, on: bool) -> Result<(), UpError> {
+        match self.config.own_port {
+            Some(port) => {
+                cmac::enable_rx(self.platform.mmio(), port, on).map_err(|cause| UpError::Port { port, cause })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Let the frames in flight end: those to send within the limit, those received until nothing has come for a while.
+    fn quiesce(&mut self) {
+        let limit_ns = self.config.timeouts.quiesce_ns;
+        for pair in &mut self.queues {
+            pair.rx.stop_delivery();
+            pair.tx.quiesce(limit_ns);
+        }
+        let platform = Arc::clone(&self.platform);
+        let patience = Backoff::new(platform.clock(), limit_ns);
+        while patience.waited_ns() < limit_ns {
+            platform.clock().wait(self.config.timeouts.settle_ns.max(1));
+            let came: usize = self.queues.iter_mut().map(|pair| pair.rx.drain_pending()).sum();
+            if came == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Stop what is parked, wait for late DMA, and free it. A queue that can't be stopped stays, with its memory.
+    fn retry_parked(&mut self) -> Result<(), StopError> {
+        if self.parked.is_empty() {
+            return Ok(());
+        }
+        let mut failed = None;
+        let mut stopped = Vec::new();
+        for queue in core::mem::take(&mut self.parked) {
+            match self.invalidate(&queue) {
+                Ok(()) => stopped.push(queue),
+                Err(cause) => {
+                    failed.get_or_insert(cause);
+                    self.parked.push(queue);
+                }
+            }
+        }
+        self.platform.clock().wait(self.config.timeouts.settle_ns);
+        for queue in stopped {
+            match queue {
+                Parked::Tx(queue) => queue.release(),
+                Parked::Rx(queue) => drop(queue.release()),
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn invalidate(&self, queue: &Parked<P, S>) -> Result<(), StopError> {
+        let contexts = bringup::contexts(&*self.platform, &self.config);
+        match queue {
+            Parked::Tx(queue) => queue.invalidate(&contexts),
+            Parked::Rx(queue) => queue.invalidate(&contexts),
+        }
+    }
+
+    /// Queues whose memory is kept because the card would not stop them.
+    pub fn parked(&self) -> usize {
+        self.parked.len()
+    }
+}
+
+impl<P: Platform, S: PageSource<P::Dma> + Default> Driver<P, S> {
+    /// [`Driver::up_with`], each queue with a page source of its own.
+    ///
+    /// # Errors
+    /// [`UpError`].
+    pub fn up(&mut self) -> Result<(), UpError> {
+        self.up_with(|_| S::default())
+    }
+}
+
+impl<P: Platform, S: PageSource<P::Dma>> Drop for Driver<P, S> {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = self.take_away();
+        // Memory that the card may still write to is lost rather than given to somebody else.
+        core::mem::forget(core::mem::take(&mut self.parked));
+    }
+}

@@ -1,0 +1,134 @@
+//! Settings that can change while a function lives. Each is checked whole before anything is written.
+
+use regs::PortId;
+
+use super::Driver;
+use crate::config::{self, Moderation};
+use crate::error::ChangeError;
+use crate::platform::{MmioError, Platform};
+use crate::ring::PageSource;
+use crate::{CardErrors, bringup, card_errors, cmac, rss};
+
+impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
+    /// When a receive queue notifies: its own setting, or all queues'.
+    pub(super) fn moderation_of(&self, rel_qid: u16) -> Moderation {
+        self.moderation.get(&rel_qid).copied().unwrap_or(self.config.moderation)
+    }
+
+    /// Change the MTU, at once and for all queues. Accepted means in force: frames up to it are sent, and the card passes
+    /// them.
+    ///
+    /// # Errors
+    /// [`ChangeError::Config`] names the limits.
+    pub fn set_mtu(&mut self, mtu: u16) -> Result<(), ChangeError> {
+        config::check_mtu(mtu, self.config.max_frame_len_bytes)?;
+        self.config.mtu = mtu;
+        self.limits.set_mtu(mtu);
+        Ok(())
+    }
+
+    /// Change the number of queues while the device is down. A default RSS table is rebuilt; one that the user set is kept
+    /// if it fits.
+    ///
+    /// # Errors
+    /// [`ChangeError::Rss`] names the entry of the user's table that doesn't fit; nothing was changed.
+    pub fn set_queue_count(&mut self, queues: u16) -> Result<(), ChangeError> {
+        if self.up {
+            return Err(ChangeError::Up);
+        }
+        config::check_queues(queues, self.config.base())?;
+        let table = match &self.config.rss_table {
+            Some(table) => {
+                table.check(queues)?;
+                *table
+            }
+            None => rss::Table::equal(queues)?,
+        };
+        self.config.queues = queues;
+        let mmio = self.platform.mmio();
+        let contexts = bringup::contexts(&*self.platform, &self.config);
+        contexts.write_fmap(self.config.func, self.config.base(), queues)?;
+        bringup::write_qconf(mmio, &self.config, queues)?;
+        rss::write_table(mmio, self.config.func, &table)?;
+        Ok(())
+    }
+
+    /// How the card hashes.
+    pub fn hash_function(&self) -> rss::HashFunction {
+        rss::CARD_HASH
+    }
+
+    /// Choose the hash function.
+    ///
+    /// # Errors
+    /// [`rss::RssError::HashFunction`] for any but the card's own.
+    pub fn set_hash_function(&mut self, asked: rss::HashFunction) -> Result<(), ChangeError> {
+        if asked == rss::CARD_HASH { Ok(()) } else { Err(rss::RssError::HashFunction { asked }.into()) }
+    }
+
+    /// The RSS table in force, read from the card.
+    ///
+    /// # Errors
+    /// [`MmioError`].
+    pub fn rss_table(&self) -> Result<rss::Table, MmioError> {
+        rss::read_table(self.platform.mmio(), self.config.func)
+    }
+
+    /// Set the RSS table. It is checked whole before its first entry is written.
+    ///
+    /// # Errors
+    /// [`ChangeError::Rss`] names the entry that can't be; nothing was written.
+    pub fn set_rss_table(&mut self, table: &rss::Table) -> Result<(), ChangeError> {
+        table.check(self.config.queues)?;
+        rss::write_table(self.platform.mmio(), self.config.func, table)?;
+        self.config.rss_table = Some(*table);
+        Ok(())
+    }
+
+    /// Back to the default table, entry i being queue i mod n, which follows the number of queues.
+    ///
+    /// # Errors
+    /// [`ChangeError::Mmio`].
+    pub fn reset_rss_table(&mut self) -> Result<(), ChangeError> {
+        let table = rss::Table::equal(self.config.queues)?;
+        rss::write_table(self.platform.mmio(), self.config.func, &table)?;
+        self.config.rss_table = None;
+        Ok(())
+    }
+
+    /// The RSS key in force, read from the card.
+    ///
+    /// # Errors
+    /// [`MmioError`].
+    pub fn rss_key(&self) -> Result<rss::Key, MmioError> {
+        rss::read_key(self.platform.mmio(), self.config.func)
+    }
+
+    /// Set the RSS key.
+    ///
+    /// # Errors
+    /// [`ChangeError::Mmio`].
+    pub fn set_rss_key(&mut self, key: rss::Key) -> Result<(), ChangeError> {
+        rss::write_key(self.platform.mmio(), self.config.func, key)?;
+        self.config.rss_key = Some(key);
+        Ok(())
+    }
+
+    /// Is the port's receiver aligned?
+    ///
+    /// # Errors
+    /// [`MmioError`].
+    pub fn link_up(&self, port: PortId) -> Result<bool, MmioError> {
+        cmac::link_up(self.platform.mmio(), port)
+    }
+
+    /// Read, clear and re-arm the card's errors: what to do when [`Driver::error_vector`] fires. Function 0 only; others
+    /// have nothing to serve and get `None`.
+    ///
+    /// # Errors
+    /// [`MmioError`].
+    pub fn service_errors(&self) -> Result<Option<CardErrors>, MmioError> {
+        let Some(vector) = self.vectors.error else { return Ok(None) };
+        card_errors::service(self.platform.mmio(), self.config.ip_version, self.config.func, vector).map(Some)
+    }
+}
