@@ -100,6 +100,12 @@ impl DmaMemory for Idle {
     fn unmap(&self, page: Sheet, _: usize) -> Sheet {
         page
     }
+    fn split(&self, _: &mut Sheet, _: usize) -> Result<Sheet, DmaError> {
+        Err(DmaError::Invalid { why: "the bench has no fragments" })
+    }
+    fn join(&self, _: &mut Sheet, fragment: Sheet) -> Result<(), MapError<Sheet>> {
+        Err(MapError { page: fragment, cause: DmaError::Invalid { why: "the bench has no fragments" } })
+    }
     fn dma_rmb(&self) {
         std::sync::atomic::fence(Ordering::Acquire);
     }

@@ -116,12 +116,43 @@ struct Slot {
     device_bytes: Option<Box<PageBytes>>,
     /// With checks on.
     history: Option<Box<History>>,
+    /// Which bytes of the page this is: all of them, what fragments have left of it, or one fragment.
+    part: Part,
+    /// Of a page: those that are out.
+    fragments: Option<Box<Vec<Slot>>>,
+}
+
+/// A range of a page's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Part {
+    start: u16,
+    end: u16,
+}
+
+impl Part {
+    const WHOLE: Part = Part { start: 0, end: PAGE_SIZE as u16 };
+
+    /// `offset` and `len_bytes` within this part, as a range of the page, cut off at the part's end.
+    fn range(self, offset: usize, len_bytes: usize) -> std::ops::Range<usize> {
+        let (start, end) = (usize::from(self.start), usize::from(self.end));
+        let at = |offset: usize| start.saturating_add(offset).min(end);
+        at(offset)..at(offset.saturating_add(len_bytes))
+    }
+
+    fn all(self) -> std::ops::Range<usize> {
+        usize::from(self.start)..usize::from(self.end)
+    }
 }
 
 /// What was last done to a page, oldest first.
 struct History(VecDeque<Action>);
 
 impl Slot {
+    /// The fragment that holds this byte of the page.
+    fn fragment_at(&mut self, within: usize) -> Option<&mut Slot> {
+        self.fragments.as_deref_mut()?.iter_mut().find(|fragment| fragment.part.all().contains(&within))
+    }
+
     /// What was done to it, oldest first.
     fn history(&self) -> Vec<Action> {
         self.history.iter().flat_map(|history| &history.0).copied().collect()
@@ -328,13 +359,33 @@ impl Inner {
         self.fail_allocations.is_some_and(|(from, to)| (from..to).contains(&n))
     }
 
-    /// The slot and offset of a streaming address, if the whole access lies in one page of this function.
-    fn slot_at(&self, func: FuncId, addr: u64, len_bytes: usize) -> Option<(usize, usize)> {
+    /// The page or fragment of a streaming address, and the offset in its page, if the whole access lies in it and it is of
+    /// this function.
+    fn slot_at(&mut self, func: FuncId, addr: u64, len_bytes: usize) -> Option<(&mut Slot, usize)> {
         let offset = addr.checked_sub(STREAM_BASE)?;
         let slot = usize::try_from(offset / STREAM_STRIDE).ok()?;
         let within = (offset % STREAM_STRIDE) as usize;
-        let fits = within.checked_add(len_bytes)? <= PAGE_SIZE;
-        (fits && self.slots.get(slot)?.func == func).then_some((slot, within))
+        let end = within.checked_add(len_bytes)?;
+        let page = self.slots.get_mut(slot)?;
+        let slot = match &page.fragments {
+            Some(_) if within < usize::from(page.part.start) => page.fragment_at(within)?,
+            _ => page,
+        };
+        (end <= usize::from(slot.part.end) && slot.func == func).then_some((slot, within))
+    }
+
+    /// Where in its page's list a fragment is.
+    fn fragment_index(&self, index: u32, part: Part) -> Option<usize> {
+        self.slots[index as usize].fragments.as_deref()?.iter().position(|fragment| fragment.part == part)
+    }
+
+    /// The slot of a page or fragment that someone holds; `None` for a fragment whose page is gone.
+    fn held(&mut self, index: u32, part: Part) -> Option<&mut Slot> {
+        let page = &mut self.slots[index as usize];
+        if page.part == part {
+            return Some(page);
+        }
+        page.fragments.as_deref_mut()?.iter_mut().find(|fragment| fragment.part == part)
     }
 
     fn region_at(&self, func: FuncId, addr: u64, len_bytes: usize) -> Option<(usize, usize)> {
@@ -388,11 +439,10 @@ impl CardView<'_> {
         addr: u64,
         len_bytes: usize,
         writes: bool,
-    ) -> Result<(usize, usize), DmaFault> {
-        let Some((index, within)) = self.inner.slot_at(func, addr, len_bytes) else {
+    ) -> Result<(&mut Slot, usize), DmaFault> {
+        let Some((slot, _)) = self.inner.slot_at(func, addr, len_bytes) else {
             return Err(self.refuse(func, addr, len_bytes, "DMA outside every live mapping of this function"));
         };
-        let slot = &self.inner.slots[index];
         match (slot.owner, slot.direction, writes) {
             (Owner::Free, ..) => Err(self.refuse(func, addr, len_bytes, "DMA to a page whose mapping has ended")),
             (Owner::Cpu, ..) => Err(self.forbid(func, addr, len_bytes, "DMA to a page that the CPU owns")),
@@ -402,7 +452,7 @@ impl CardView<'_> {
             (_, Direction::FromDevice, false) => {
                 Err(self.forbid(func, addr, len_bytes, "DMA read of a page mapped FromDevice"))
             }
-            _ => Ok((index, within)),
+            _ => self.inner.slot_at(func, addr, len_bytes).ok_or(DmaFault::Unmapped { func, addr, len_bytes }),
         }
     }
 
@@ -418,8 +468,7 @@ impl CardView<'_> {
 impl HostMemory for CardView<'_> {
     fn read(&mut self, func: FuncId, addr: u64, buf: &mut [u8]) -> Result<(), DmaFault> {
         if addr >= STREAM_BASE {
-            let (index, within) = self.device_slot(func, addr, buf.len(), false)?;
-            let slot = &self.inner.slots[index];
+            let (slot, within) = self.device_slot(func, addr, buf.len(), false)?;
             let bytes = slot.device_bytes.as_ref().or(slot.bytes.as_ref());
             // A page that the device owns has its bytes here: `map` and `sync_for_device` moved them in.
             let Some(bytes) = bytes else { return Err(self.refuse(func, addr, buf.len(), "page without memory")) };
@@ -433,10 +482,9 @@ impl HostMemory for CardView<'_> {
 
     fn write(&mut self, func: FuncId, addr: u64, data: &[u8]) -> Result<(), DmaFault> {
         if addr >= STREAM_BASE {
-            let (index, within) = self.device_slot(func, addr, data.len(), true)?;
             let checks = self.shared.checks;
             let action = self.shared.action("DMA write", None);
-            let slot = &mut self.inner.slots[index];
+            let (slot, within) = self.device_slot(func, addr, data.len(), true)?;
             if checks {
                 Inner::note(slot, action);
             }
@@ -564,31 +612,34 @@ impl Drop for CoherentRegion {
     }
 }
 
-/// A page that the CPU owns.
+/// A page that the CPU owns, or a fragment of one.
 #[derive(Debug)]
 pub struct CpuPage {
+    /// A page's worth also for a fragment, whose bytes lie where they lie in its page.
     bytes: Box<PageBytes>,
     slot: Option<u32>,
+    part: Part,
 }
 
 impl Page for CpuPage {
     fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.part.all()]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        &mut self.bytes[self.part.all()]
     }
 
     fn dma_addr(&self) -> Option<DmaAddr> {
-        self.slot.map(|slot| DmaAddr(slot_addr(slot)))
+        self.slot.map(|slot| DmaAddr(slot_addr(slot) + u64::from(self.part.start)))
     }
 }
 
-/// A page that the device owns.
+/// A page that the device owns, or a fragment of one.
 #[derive(Debug)]
 pub struct DevicePage {
     slot: u32,
+    part: Part,
 }
 
 impl FunctionDma {
@@ -604,6 +655,8 @@ impl FunctionDma {
                     bytes: None,
                     device_bytes: None,
                     history: None,
+                    part: Part::WHOLE,
+                    fragments: None,
                 });
                 (inner.slots.len() - 1) as u32
             }
@@ -621,11 +674,10 @@ impl FunctionDma {
         range: std::ops::Range<usize>,
         action: Action,
     ) -> Box<PageBytes> {
-        let slot = &mut inner.slots[page.slot as usize];
+        let Some(slot) = inner.held(page.slot, page.part) else { return PageBytes::filled(POISON) };
         let mut bytes = slot.bytes.take().unwrap_or_else(|| PageBytes::filled(POISON));
         if self.shared.checks {
             if let Some(device) = &slot.device_bytes {
-                let range = range.start.min(PAGE_SIZE)..range.end.min(PAGE_SIZE);
                 bytes[range.clone()].copy_from_slice(&device[range]);
             }
             Inner::note(slot, action);
@@ -633,9 +685,40 @@ impl FunctionDma {
         bytes
     }
 
-    fn release_slot(inner: &mut Inner, index: u32) {
+    fn report_fragment(&self, inner: &mut Inner, index: u32, part: Part, rule: &'static str) {
+        let slot = inner.held(index, part);
+        let violation = slot.map(|slot| Violation {
+            rule,
+            func: slot.func,
+            addr: slot_addr(index) + u64::from(part.start),
+            len_bytes: part.all().len(),
+            time: self.shared.now(),
+            owner: owner_words(slot),
+            history: slot.history(),
+        });
+        if let Some(violation) = violation {
+            inner.violation(violation);
+        }
+    }
+
+    /// The end of a mapping. Fragments that are still out lose theirs with it.
+    fn release_slot(&self, inner: &mut Inner, index: u32) {
         let slot = &mut inner.slots[index as usize];
         slot.owner = Owner::Free;
+        slot.part = Part::WHOLE;
+        let func = slot.func;
+        if let Some(out) = slot.fragments.take().filter(|out| !out.is_empty()) {
+            inner.violation(Violation {
+                rule: "a page was unmapped or freed while fragments of it were out",
+                func,
+                addr: slot_addr(index) + u64::from(out[0].part.start),
+                len_bytes: out[0].part.all().len(),
+                time: self.shared.now(),
+                owner: format!("{} fragments are out, the first with {}", out.len(), owner_words(&out[0])),
+                history: out[0].history(),
+            });
+        }
+        let slot = &mut inner.slots[index as usize];
         if let Some(device) = slot.device_bytes.take() {
             inner.free_pages.push(device);
         }
@@ -691,13 +774,21 @@ impl DmaMemory for FunctionDma {
             bytes.fill(POISON);
         }
         inner.pages_out += 1;
-        Ok(CpuPage { bytes, slot: None })
+        Ok(CpuPage { bytes, slot: None, part: Part::WHOLE })
     }
 
     fn free_page(&self, page: CpuPage) {
         let mut inner = self.shared.lock();
         if let Some(slot) = page.slot {
-            Self::release_slot(&mut inner, slot);
+            if page.part.end != Part::WHOLE.end || inner.fragment_index(slot, page.part).is_some() {
+                return self.report_fragment(
+                    &mut inner,
+                    slot,
+                    page.part,
+                    "a fragment was freed: it belongs to its page",
+                );
+            }
+            self.release_slot(&mut inner, slot);
         }
         inner.pages_out = inner.pages_out.saturating_sub(1);
         inner.free_pages.push(page.bytes);
@@ -733,25 +824,29 @@ impl DmaMemory for FunctionDma {
             bytes: Some(bytes),
             device_bytes,
             history: slot.history.take(),
+            part: Part::WHOLE,
+            fragments: None,
         };
         if checks {
             Inner::note(slot, action);
         }
-        Ok(DevicePage { slot: index })
+        Ok(DevicePage { slot: index, part: Part::WHOLE })
     }
 
     fn device_addr(&self, page: &DevicePage) -> DmaAddr {
-        DmaAddr(slot_addr(page.slot))
+        DmaAddr(slot_addr(page.slot) + u64::from(page.part.start))
     }
 
     #[track_caller]
     fn sync_for_cpu(&self, page: DevicePage, offset: usize, len_bytes: usize) -> CpuPage {
         let action = self.shared.action("sync_for_cpu", Some(Location::caller()));
         let mut inner = self.shared.lock();
-        let index = page.slot;
-        let bytes = self.take_back(&mut inner, page, offset..offset.saturating_add(len_bytes), action);
-        inner.slots[index as usize].owner = Owner::Cpu;
-        CpuPage { bytes, slot: Some(index) }
+        let (index, part) = (page.slot, page.part);
+        let bytes = self.take_back(&mut inner, page, part.range(offset, len_bytes), action);
+        if let Some(slot) = inner.held(index, part) {
+            slot.owner = Owner::Cpu;
+        }
+        CpuPage { bytes, slot: Some(index), part }
     }
 
     #[track_caller]
@@ -765,11 +860,13 @@ impl DmaMemory for FunctionDma {
         let action = self.shared.action("sync_for_device", Some(Location::caller()));
         let checks = self.shared.checks;
         let mut inner = self.shared.lock();
-        let slot = &mut inner.slots[index as usize];
+        let Some(slot) = inner.held(index, page.part) else {
+            return Err(MapError { page, cause: DmaError::Invalid { why: "a fragment whose page is gone" } });
+        };
         if let Some(device) = &mut slot.device_bytes
             && slot.direction != Direction::FromDevice
         {
-            let range = offset.min(PAGE_SIZE)..offset.saturating_add(len_bytes).min(PAGE_SIZE);
+            let range = page.part.range(offset, len_bytes);
             device[range.clone()].copy_from_slice(&page.bytes[range]);
         }
         slot.owner = Owner::Device;
@@ -777,17 +874,86 @@ impl DmaMemory for FunctionDma {
         if checks {
             Inner::note(slot, action);
         }
-        Ok(DevicePage { slot: index })
+        Ok(DevicePage { slot: index, part: page.part })
     }
 
     #[track_caller]
     fn unmap(&self, page: DevicePage, len_bytes: usize) -> CpuPage {
         let action = self.shared.action("unmap", Some(Location::caller()));
         let mut inner = self.shared.lock();
-        let index = page.slot;
-        let bytes = self.take_back(&mut inner, page, 0..len_bytes, action);
-        Self::release_slot(&mut inner, index);
-        CpuPage { bytes, slot: None }
+        let (index, part) = (page.slot, page.part);
+        let bytes = self.take_back(&mut inner, page, part.range(0, len_bytes), action);
+        if inner.fragment_index(index, part).is_some() {
+            self.report_fragment(&mut inner, index, part, "a fragment was unmapped: only its page has a mapping");
+            if let Some(slot) = inner.held(index, part) {
+                slot.owner = Owner::Cpu;
+            }
+            return CpuPage { bytes, slot: Some(index), part };
+        }
+        self.release_slot(&mut inner, index);
+        CpuPage { bytes, slot: None, part: Part::WHOLE }
+    }
+
+    #[track_caller]
+    fn split(&self, page: &mut CpuPage, len_bytes: usize) -> Result<CpuPage, DmaError> {
+        let invalid = |why| Err(DmaError::Invalid { why });
+        let Some(index) = page.slot else { return invalid("a page that is not mapped is split") };
+        if len_bytes == 0 || len_bytes > page.part.all().len() {
+            return invalid("a fragment of 0 bytes, or of more than are left of the page");
+        }
+        let action = self.shared.action("split", Some(Location::caller()));
+        let mut inner = self.shared.lock();
+        if inner.fragment_index(index, page.part).is_some() {
+            return invalid("a fragment is split");
+        }
+        let part = Part { start: page.part.start, end: page.part.start + len_bytes as u16 };
+        let mut bytes = Self::fresh_page(&mut inner);
+        let mut device_bytes = self.shared.checks.then(|| Self::fresh_page(&mut inner));
+        bytes[part.all()].copy_from_slice(&page.bytes[part.all()]);
+        let slot = &mut inner.slots[index as usize];
+        if let (Some(own), Some(pages)) = (&mut device_bytes, &slot.device_bytes) {
+            own[part.all()].copy_from_slice(&pages[part.all()]);
+        }
+        let mut fragment = Slot {
+            func: slot.func,
+            owner: Owner::Cpu,
+            direction: slot.direction,
+            bytes: None,
+            device_bytes,
+            history: None,
+            part,
+            fragments: None,
+        };
+        if self.shared.checks {
+            Inner::note(&mut fragment, action);
+        }
+        slot.part.start = part.end;
+        page.part.start = part.end;
+        slot.fragments.get_or_insert_default().push(fragment);
+        Ok(CpuPage { bytes, slot: Some(index), part })
+    }
+
+    fn join(&self, page: &mut CpuPage, fragment: CpuPage) -> Result<(), MapError<CpuPage>> {
+        let mut inner = self.shared.lock();
+        let found = match (page.slot, fragment.slot) {
+            (Some(index), Some(of)) if index == of => {
+                inner.fragment_index(index, fragment.part).map(|at| (&mut inner.slots[index as usize], at))
+            }
+            _ => None,
+        };
+        let Some((slot, at)) = found else {
+            let cause = DmaError::Invalid { why: "a page is joined that is no fragment of this one" };
+            return Err(MapError { page: fragment, cause });
+        };
+        let Some(fragments) = &mut slot.fragments else { return Ok(()) };
+        let joined = fragments.swap_remove(at);
+        if fragments.is_empty() {
+            slot.part = Part::WHOLE;
+            page.part = Part::WHOLE;
+        }
+        inner.free_pages.extend(joined.device_bytes);
+        inner.free_pages.push(fragment.bytes);
+        Ok(())
     }
 
     fn dma_rmb(&self) {
@@ -930,5 +1096,115 @@ mod tests {
         assert_eq!(dma.alloc_page().expect_err("the second"), DmaError::OutOfMemory { len_bytes: PAGE_SIZE });
         assert!(dma.alloc_coherent(64).is_err());
         assert!(dma.alloc_page().is_ok());
+    }
+
+    /// A page that the device had, in the CPU's hands and mapped.
+    fn mapped_page(dma: &FunctionDma) -> CpuPage {
+        let page = dma.map(page_with(dma, 0), Direction::Bidirectional, 0).expect("mapped");
+        dma.sync_for_cpu(page, 0, 0)
+    }
+
+    #[test]
+    fn a_fragment_is_a_page_of_its_own() {
+        for checks in [false, true] {
+            let memory = SharedMemory::new(checks);
+            let dma = memory.function(F0);
+            let mut page = mapped_page(&dma);
+            let base = page.dma_addr().expect("mapped").0;
+            let mut first = dma.split(&mut page, 2048).expect("half");
+            assert_eq!((first.bytes().len(), page.bytes().len()), (2048, 2048));
+            assert_eq!((first.dma_addr().expect("mapped").0, page.dma_addr().expect("mapped").0), (base, base + 2048));
+            first.bytes_mut()[100..104].copy_from_slice(&[1, 2, 3, 4]);
+            let first = dma.sync_for_device(first, 100, 4).expect("mapped");
+            let page = dma.sync_for_device(page, 0, 2048).expect("mapped");
+            let mut bytes = [0; 4];
+            memory.lend().read(F0, base + 100, &mut bytes).expect("the device owns it");
+            assert_eq!(bytes, [1, 2, 3, 4]);
+            memory.lend().write(F0, base + 100, &[5; 4]).expect("the device owns it");
+            memory.lend().write(F0, base + 2148, &[6; 4]).expect("the device owns it");
+            assert_eq!(dma.sync_for_cpu(first, 100, 4).bytes()[100..104], [5; 4]);
+            assert_eq!(dma.sync_for_cpu(page, 100, 4).bytes()[100..104], [6; 4]);
+            assert!(memory.violations().is_empty());
+        }
+    }
+
+    #[test]
+    fn each_fragment_has_its_own_owner() {
+        let memory = SharedMemory::new(true);
+        let dma = memory.function(F0);
+        let mut page = mapped_page(&dma);
+        let fragment = dma.split(&mut page, 1024).expect("a quarter");
+        let base = fragment.dma_addr().expect("mapped").0;
+        let _rest = dma.sync_for_device(page, 0, 3072).expect("mapped");
+        assert!(memory.lend().write(F0, base, &[0; 8]).is_err(), "the CPU owns the fragment");
+        assert!(memory.lend().write(F0, base + 1024, &[0; 8]).is_ok(), "the device owns the rest");
+        assert!(memory.lend().write(F0, base + 1020, &[0; 8]).is_err(), "across both");
+    }
+
+    #[test]
+    fn a_page_is_whole_when_its_last_fragment_is_back() {
+        let memory = SharedMemory::new(true);
+        let dma = memory.function(F0);
+        let mut page = mapped_page(&dma);
+        let first = dma.split(&mut page, 2048).expect("half");
+        let second = dma.split(&mut page, 2048).expect("the other half");
+        assert_eq!(page.bytes().len(), 0);
+        assert!(dma.split(&mut page, 1).is_err(), "nothing is left");
+        dma.join(&mut page, first).expect("its own");
+        assert_eq!(page.bytes().len(), 0);
+        dma.join(&mut page, second).expect("its own");
+        assert_eq!(page.bytes().len(), PAGE_SIZE);
+        dma.free_page(page);
+        assert_eq!(memory.counts(), MemoryCounts::default());
+        assert!(memory.violations().is_empty());
+    }
+
+    #[test]
+    fn what_is_no_fragment_of_the_page_is_refused() {
+        let memory = SharedMemory::new(true);
+        let dma = memory.function(F0);
+        let mut plain = page_with(&dma, 0);
+        assert!(dma.split(&mut plain, 2048).is_err(), "not mapped");
+        let (mut page, mut other) = (mapped_page(&dma), mapped_page(&dma));
+        let mut fragment = dma.split(&mut page, 2048).expect("half");
+        assert!(dma.split(&mut fragment, 1024).is_err(), "a fragment");
+        assert!(dma.split(&mut page, 0).is_err() && dma.split(&mut page, 2049).is_err());
+        let refused = dma.join(&mut other, fragment).expect_err("of another page");
+        dma.join(&mut page, refused.page).expect("its own");
+        let whole = dma.join(&mut page, other).expect_err("no fragment").page;
+        for page in [plain, page, whole] {
+            dma.free_page(page);
+        }
+        assert!(memory.violations().is_empty());
+    }
+
+    #[test]
+    fn a_page_freed_while_fragments_are_out_is_reported() {
+        let memory = SharedMemory::new(true);
+        let dma = memory.function(F0);
+        let mut page = mapped_page(&dma);
+        let fragment = dma.split(&mut page, 2048).expect("half");
+        let addr = fragment.dma_addr().expect("mapped").0;
+        let fragment = dma.sync_for_device(fragment, 0, 0).expect("mapped");
+        dma.free_page(page);
+        let report = memory.violations()[0].to_string();
+        assert!(report.contains("fragments of it were out") && report.contains("split at"), "{report}");
+        assert!(memory.lend().write(F0, addr, &[0]).is_err(), "its mapping is gone");
+        let fragment = dma.sync_for_cpu(fragment, 0, 8);
+        assert!(dma.sync_for_device(fragment, 0, 8).is_err());
+    }
+
+    #[test]
+    fn a_fragment_that_is_freed_or_unmapped_is_reported() {
+        let memory = SharedMemory::new(true);
+        let dma = memory.function(F0);
+        let mut page = mapped_page(&dma);
+        let first = dma.split(&mut page, 2048).expect("half");
+        let second = dma.split(&mut page, 2048).expect("half");
+        let second = dma.sync_for_device(second, 0, 0).expect("mapped");
+        dma.free_page(first);
+        let second = dma.unmap(second, 0);
+        assert!(second.dma_addr().is_some(), "still mapped");
+        assert_eq!(memory.violations().len(), 2);
     }
 }

@@ -15,7 +15,16 @@
 //!              └──────────────────────── unmap ────────────────────────────────┘
 //! ```
 //!
-//! A page pool (a later part) keeps the mapping for the page's life and moves pages along the inner circle only.
+//! A page pool keeps the mapping for the page's life and moves pages along the inner circle only. A mapped page may also
+//! be cut into fragments, each of which goes round that circle on its own until it is joined to its page again:
+//!
+//! ```text
+//!   page ─ split 2048 ─► page: the second half     ─ join ─► page, whole again once no fragment is out
+//!                  └───► fragment: the first half ────┘
+//! ```
+//!
+//! The ranges of [`sync_for_cpu`](DmaMemory::sync_for_cpu) and [`sync_for_device`](DmaMemory::sync_for_device) are offsets
+//! in the page or fragment at hand, and say what a cache or a bounce buffer has to move: no more is known to be moved.
 
 /// A DMA (bus) address of one function.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -104,9 +113,9 @@ pub trait Page {
 pub trait DmaMemory {
     /// Coherent memory. Dropping it frees it, which while the device may still write it is the driver's mistake.
     type Coherent: Coherent;
-    /// A page that the CPU owns.
+    /// A page that the CPU owns, or a fragment of one.
     type Page: Page;
-    /// A mapped page that the device owns: no bytes, only an address.
+    /// A mapped page, or a fragment of one, that the device owns: no bytes, only an address.
     type DevicePage;
 
     /// Bytes in a streaming page (4096 on the hardware at hand).
@@ -124,7 +133,8 @@ pub trait DmaMemory {
     /// [`DmaError`].
     fn alloc_page(&self) -> Result<Self::Page, DmaError>;
 
-    /// Give a page back; a mapped one is unmapped first.
+    /// Give a page back; a mapped one is unmapped first. A fragment is never freed: it is [joined](Self::join). Freeing a
+    /// page whose fragments are out is the driver's mistake: the fragments' memory goes with it.
     fn free_page(&self, page: Self::Page);
 
     /// Map a page for `direction` and hand it to the device, with what the CPU wrote in its first `len_bytes`.
@@ -146,6 +156,9 @@ pub trait DmaMemory {
 
     /// Hand a mapped page to the device again, with what the CPU wrote in that range.
     ///
+    /// On memory that the device writes, the range is what it may write from now on: a cache line that the CPU left dirty
+    /// there would overwrite the frame. `len_bytes` 0 moves nothing and leaves the device the range that it had before.
+    ///
     /// # Errors
     /// [`MapError`] with [`DmaError::Invalid`] if the page is not mapped.
     fn sync_for_device(
@@ -155,8 +168,28 @@ pub trait DmaMemory {
         len_bytes: usize,
     ) -> Result<Self::DevicePage, MapError<Self::Page>>;
 
-    /// End a mapping. The CPU owns the page and sees its first `len_bytes` as the device left them.
+    /// End a mapping. The CPU owns the page and sees its first `len_bytes` as the device left them. A fragment has no
+    /// mapping to end: it comes back still mapped, as from [`sync_for_cpu`](Self::sync_for_cpu), and that is the driver's
+    /// mistake.
     fn unmap(&self, page: Self::DevicePage, len_bytes: usize) -> Self::Page;
+
+    /// Cut a fragment of `len_bytes` off the front of what is left of a page that the CPU owns and that is mapped. `page`
+    /// keeps the rest, which may be nothing.
+    ///
+    /// The fragment is a page of its own: [`Page::bytes`] is its part only, its address is its own, it has its own owner
+    /// and its own syncs, and offsets count from its first byte. Only the mapping is its page's. It can't be split again.
+    ///
+    /// # Errors
+    /// [`DmaError::Invalid`] if the page is not mapped, is a fragment itself, or has fewer than `len_bytes` left; also for a
+    /// fragment of 0 bytes. The page stays as it was.
+    fn split(&self, page: &mut Self::Page, len_bytes: usize) -> Result<Self::Page, DmaError>;
+
+    /// A fragment goes back to its page, in any order. The page grows by nothing until the last one is back; then it is whole
+    /// again, and its contents are unspecified.
+    ///
+    /// # Errors
+    /// [`MapError`] with [`DmaError::Invalid`] returns the fragment if it is none, or not one of this page.
+    fn join(&self, page: &mut Self::Page, fragment: Self::Page) -> Result<(), MapError<Self::Page>>;
 
     /// Coherent loads before it are done before loads after it (Linux `dma_rmb`).
     fn dma_rmb(&self);

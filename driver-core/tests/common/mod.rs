@@ -92,6 +92,8 @@ pub struct State {
     pkt_id: u16,
     /// Bytes of pages that the device owns, by slot; `None` is a free slot or one that the CPU owns.
     device: Vec<Option<Box<[u8]>>>,
+    /// Likewise of fragments, by slot and offset in the page.
+    device_fragments: BTreeMap<(u32, usize), Box<[u8]>>,
     free_slots: Vec<u32>,
     mapped: usize,
     /// Dead once the driver has dropped its side.
@@ -454,6 +456,12 @@ impl State {
         let slot = ((addr - PAGE_BASE) / PAGE_STEP) as usize;
         let offset = ((addr - PAGE_BASE) % PAGE_STEP) as usize;
         assert!(offset + len <= PAGE, "DMA at {addr:#x}, {len} bytes: past the page's end");
+        let below = self.device_fragments.range_mut((slot as u32, 0)..=(slot as u32, offset)).next_back();
+        if let Some(((_, start), bytes)) = below
+            && offset + len <= start + bytes.len()
+        {
+            return Some(&mut bytes[offset - start..offset - start + len]);
+        }
         let page = self.device[slot].as_mut();
         assert!(page.is_some() || self.lies, "DMA to a page that the device doesn't own");
         page.map(|page| &mut page[offset..offset + len])
@@ -630,28 +638,59 @@ impl Coherent for MockCoherent {
     }
 }
 
-/// A page in the CPU's hands.
+/// Which part of its page a page value is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// All of it from this offset on: 0 unless fragments are out.
+    Rest { start: usize, out: usize },
+    /// A fragment, from this offset on.
+    Fragment { start: usize },
+}
+
+impl Part {
+    const WHOLE: Part = Part::Rest { start: 0, out: 0 };
+
+    fn start(self) -> usize {
+        match self {
+            Part::Rest { start, .. } | Part::Fragment { start } => start,
+        }
+    }
+}
+
+/// A page in the CPU's hands: all bytes of the page, or of the fragment.
 #[derive(Debug)]
 pub struct MockPage {
     bytes: Box<[u8]>,
     slot: Option<u32>,
+    part: Part,
 }
 
 /// A page in the device's hands.
 #[derive(Debug)]
 pub struct MockDevicePage {
     slot: u32,
+    part: Part,
+}
+
+impl MockPage {
+    fn skipped(&self) -> usize {
+        match self.part {
+            Part::Rest { start, .. } => start,
+            Part::Fragment { .. } => 0,
+        }
+    }
 }
 
 impl Page for MockPage {
     fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.skipped()..]
     }
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+        let skipped = self.skipped();
+        &mut self.bytes[skipped..]
     }
     fn dma_addr(&self) -> Option<DmaAddr> {
-        self.slot.map(page_addr)
+        self.slot.map(|slot| page_addr(slot) + self.part.start() as u64)
     }
 }
 
@@ -683,10 +722,11 @@ impl DmaMemory for Mock {
         let mut state = self.state();
         state.alloc(PAGE)?;
         state.pages_out += 1;
-        Ok(MockPage { bytes: vec![POISON; PAGE].into(), slot: None })
+        Ok(MockPage { bytes: vec![POISON; PAGE].into(), slot: None, part: Part::WHOLE })
     }
 
     fn free_page(&self, page: MockPage) {
+        assert_eq!(page.part, Part::WHOLE, "a fragment, or a page whose fragments are out, is freed");
         let mut state = self.state();
         state.pages_out -= 1;
         if let Some(slot) = page.slot {
@@ -704,33 +744,65 @@ impl DmaMemory for Mock {
         });
         state.device[slot as usize] = Some(page.bytes);
         state.mapped += 1;
-        Ok(MockDevicePage { slot })
+        Ok(MockDevicePage { slot, part: Part::WHOLE })
     }
 
     fn device_addr(&self, page: &MockDevicePage) -> DmaAddr {
-        page_addr(page.slot)
+        page_addr(page.slot) + page.part.start() as u64
     }
 
     fn sync_for_cpu(&self, page: MockDevicePage, _: usize, _: usize) -> MockPage {
-        let bytes = self.state().device[page.slot as usize].take().expect("the device owns the page");
-        MockPage { bytes, slot: Some(page.slot) }
+        let mut state = self.state();
+        let bytes = match page.part {
+            Part::Rest { .. } => state.device[page.slot as usize].take(),
+            Part::Fragment { start } => state.device_fragments.remove(&(page.slot, start)),
+        };
+        MockPage { bytes: bytes.expect("the device owns the page"), slot: Some(page.slot), part: page.part }
     }
 
     fn sync_for_device(&self, page: MockPage, _: usize, _: usize) -> Result<MockDevicePage, MapError<MockPage>> {
         let Some(slot) = page.slot else {
             return Err(MapError { page, cause: DmaError::Invalid { why: "not mapped" } });
         };
-        let before = self.state().device[slot as usize].replace(page.bytes);
+        let mut state = self.state();
+        let before = match page.part {
+            Part::Rest { .. } => state.device[slot as usize].replace(page.bytes),
+            Part::Fragment { start } => state.device_fragments.insert((slot, start), page.bytes),
+        };
         assert!(before.is_none(), "two owners of one page");
-        Ok(MockDevicePage { slot })
+        Ok(MockDevicePage { slot, part: page.part })
     }
 
     fn unmap(&self, page: MockDevicePage, _: usize) -> MockPage {
+        assert_eq!(page.part, Part::WHOLE, "a fragment, or a page whose fragments are out, is unmapped");
         let mut state = self.state();
         let bytes = state.device[page.slot as usize].take().expect("the device owns the page");
         state.mapped -= 1;
         state.free_slots.push(page.slot);
-        MockPage { bytes, slot: None }
+        MockPage { bytes, slot: None, part: Part::WHOLE }
+    }
+
+    fn split(&self, page: &mut MockPage, len_bytes: usize) -> Result<MockPage, DmaError> {
+        let (Part::Rest { start, out }, Some(_)) = (page.part, page.slot) else {
+            return Err(DmaError::Invalid { why: "a fragment, or a page that is not mapped, is split" });
+        };
+        if len_bytes == 0 || start + len_bytes > PAGE {
+            return Err(DmaError::Invalid { why: "a fragment of 0 bytes, or of more than are left" });
+        }
+        let bytes = page.bytes[start..start + len_bytes].into();
+        page.part = Part::Rest { start: start + len_bytes, out: out + 1 };
+        Ok(MockPage { bytes, slot: page.slot, part: Part::Fragment { start } })
+    }
+
+    fn join(&self, page: &mut MockPage, fragment: MockPage) -> Result<(), MapError<MockPage>> {
+        let (Part::Rest { start, out: out @ 1.. }, Part::Fragment { .. }) = (page.part, fragment.part) else {
+            return Err(MapError { page: fragment, cause: DmaError::Invalid { why: "no fragment of this page" } });
+        };
+        if page.slot != fragment.slot {
+            return Err(MapError { page: fragment, cause: DmaError::Invalid { why: "a fragment of another page" } });
+        }
+        page.part = if out == 1 { Part::WHOLE } else { Part::Rest { start, out: out - 1 } };
+        Ok(())
     }
 
     fn dma_rmb(&self) {
