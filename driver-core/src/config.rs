@@ -43,6 +43,25 @@ pub struct Moderation {
     pub counter_index: u8,
 }
 
+impl Moderation {
+    /// Can it work?
+    ///
+    /// # Errors
+    /// [`ConfigError::ModerationIndex`], or [`ConfigError::ModerationMode`] if some frames would never be told of.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Self { interrupt, mode, timer_index, counter_index } = *self;
+        if timer_index > 15 || counter_index > 15 {
+            return Err(ConfigError::ModerationIndex { timer_index, counter_index });
+        }
+        // OpenNIC's user logic triggers nothing, so that a rule without a timer leaves the last few frames untold.
+        match mode {
+            TriggerMode::Every | TriggerMode::UserTimer | TriggerMode::UserTimerCount => Ok(()),
+            _ if !interrupt => Ok(()),
+            _ => Err(ConfigError::ModerationMode { mode }),
+        }
+    }
+}
+
 /// How long the driver waits for the card, in ns of the platform's clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
@@ -150,12 +169,7 @@ impl DeviceConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         check_queues(self.queues, self.base())?;
         check_mtu(self.mtu, self.max_frame_len_bytes)?;
-        if self.moderation.timer_index > 15 || self.moderation.counter_index > 15 {
-            return Err(ConfigError::ModerationIndex {
-                timer_index: self.moderation.timer_index,
-                counter_index: self.moderation.counter_index,
-            });
-        }
+        self.moderation.check()?;
         if self.min_tx_frame_len_bytes > self.mtu + ETH_HEADER_BYTES {
             return Err(ConfigError::TxPadding { min_tx_frame_len_bytes: self.min_tx_frame_len_bytes, mtu: self.mtu });
         }
@@ -259,6 +273,14 @@ pub enum ConfigError {
         timer_index: u8,
         /// Asked for.
         counter_index: u8,
+    },
+    /// A rule by which frames could wait for ever.
+    #[error(
+        "moderation {mode:?}: no interrupt is certain to come; Every, UserTimer and UserTimerCount work (moderation)"
+    )]
+    ModerationMode {
+        /// Asked for.
+        mode: TriggerMode,
     },
     /// The RSS table.
     #[error(transparent)]

@@ -33,6 +33,8 @@
 //! | `bringup`, `csr`, `cmac`, `card_errors` | the card before its queues run |
 //! | `context` | the card's side of a queue |
 //! | `ring` | our side of a queue |
+//! | `napi` | when it is polled |
+//! | `hook` | who sees its frames first |
 //! | `rss` | which queue a frame goes to |
 //! | `statistics` | what was moved and lost |
 //! | `driver` | all of it together |
@@ -50,6 +52,8 @@ mod csr;
 mod driver;
 mod error;
 mod geometry;
+pub mod hook;
+mod napi;
 mod platform;
 mod ring;
 pub mod rss;
@@ -64,10 +68,13 @@ pub use context::ContextError;
 pub use driver::{Driver, QueuePair, Recovered, Side};
 pub use error::{BringUpError, Cause, ChangeError, StopError, UpError};
 pub use geometry::{BufferGeometry, FRAME_BUFFERS_MAX, GeometryError, HEADROOM_BYTES, TAILROOM_BYTES};
+pub use hook::{AdjustError, NoHook, RedirectTarget, Verdict, XdpBuff, XdpFrame, XdpHook};
+pub use napi::{Deferral, Napi, NapiCounters, Next, Polled, WEIGHT};
 pub use platform::*;
 pub use regs::context::TriggerMode;
 pub use ring::{
-    KeptPages, PageSource, PostError, QueueFault, QueueState, RxFrame, RxQueue, TakenPage, TxError, TxQueue,
+    KeptPages, ModerationError, PageSource, PostError, QueueFault, QueueState, RxFrame, RxQueue, TakenPage,
+    ThresholdError, Thresholds, TxError, TxFlow, TxQueue,
 };
 pub use statistics::{RxCounters, TxCounters};
 pub use tables::{TableError, TableKind};

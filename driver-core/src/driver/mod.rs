@@ -23,7 +23,8 @@ use crate::config::{DeviceConfig, Moderation};
 use crate::csr::Sizes;
 use crate::error::{BringUpError, Cause, ChangeError, StopError, UpError};
 use crate::geometry::BufferGeometry;
-use crate::platform::{Clock, Interrupts, Platform, Vector};
+use crate::napi::Napi;
+use crate::platform::{Clock, DmaMemory, Interrupts, Platform, Vector};
 use crate::ring::{KeptPages, PageSource, RxQueue, TxLimits, TxQueue};
 use crate::statistics::{Cells, MacStatistics, Worker};
 use crate::wait::Backoff;
@@ -36,6 +37,8 @@ pub struct QueuePair<P: Platform, S> {
     pub tx: TxQueue<P>,
     /// From the card.
     pub rx: RxQueue<P, S>,
+    /// When they are polled.
+    pub napi: Napi,
 }
 
 impl<P: Platform, S: PageSource<P::Dma>> QueuePair<P, S> {
@@ -143,14 +146,20 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         &mut self.queues
     }
 
+    /// The pair of queues with this index. One that was lost to a failed restart is not there any more.
+    pub fn pair(&mut self, rel_qid: u16) -> Option<&mut QueuePair<P, S>> {
+        let at = self.queues.partition_point(|pair| pair.rx.rel_qid() < rel_qid);
+        self.queues.get_mut(at).filter(|pair| pair.rx.rel_qid() == rel_qid)
+    }
+
     /// A transmit queue.
     pub fn tx(&mut self, rel_qid: u16) -> Option<&mut TxQueue<P>> {
-        self.queues.get_mut(usize::from(rel_qid)).map(|pair| &mut pair.tx)
+        self.pair(rel_qid).map(|pair| &mut pair.tx)
     }
 
     /// A receive queue.
     pub fn rx(&mut self, rel_qid: u16) -> Option<&mut RxQueue<P, S>> {
-        self.queues.get_mut(usize::from(rel_qid)).map(|pair| &mut pair.rx)
+        self.pair(rel_qid).map(|pair| &mut pair.rx)
     }
 
     /// Lend the queues out, to threads for instance. They must come back by [`Driver::return_queues`] before the device is
@@ -261,7 +270,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         while let Some(tx) = transmitters.next() {
             let rel_qid = tx.rel_qid();
             match self.start_rx(rel_qid, source(rel_qid)) {
-                Ok(rx) => self.queues.push(QueuePair { tx, rx }),
+                Ok(rx) => self.queues.push(QueuePair { tx, rx, napi: Napi::default() }),
                 Err(cause) => {
                     self.parked.push(Parked::Tx(tx));
                     self.parked.extend(transmitters.map(Parked::Tx));
@@ -316,13 +325,34 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             }
         }
         self.platform.clock().wait(self.config.timeouts.settle_ns);
+        self.release(stopped);
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Free queues that the card can't reach any more. Pages that a hook had sent back go home first.
+    fn release(&mut self, stopped: Vec<Parked<P, S>>) {
+        let mut receivers = Vec::new();
+        let mut sent_back = Vec::new();
         for queue in stopped {
             match queue {
-                Parked::Tx(queue) => queue.release(),
-                Parked::Rx(queue) => drop(queue.release()),
+                Parked::Tx(queue) => sent_back.push((queue.rel_qid(), queue.release())),
+                Parked::Rx(queue) => receivers.push(queue),
             }
         }
-        failed.map_or(Ok(()), Err)
+        for (rel_qid, pages) in sent_back {
+            let parked = self.parked.iter_mut().filter_map(|queue| match queue {
+                Parked::Rx(queue) => Some(queue),
+                Parked::Tx(_) => None,
+            });
+            let home = receivers.iter_mut().chain(parked).find(|queue| queue.rel_qid() == rel_qid);
+            match home {
+                Some(queue) => pages.into_iter().for_each(|page| queue.give_back(page)),
+                None => pages.into_iter().for_each(|page| self.platform.dma().free_page(page)),
+            }
+        }
+        for queue in receivers {
+            queue.release();
+        }
     }
 
     fn invalidate(&self, queue: &Parked<P, S>) -> Result<(), StopError> {

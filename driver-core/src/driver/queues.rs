@@ -181,17 +181,17 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// # Errors
     /// [`ChangeError`]; the queue is gone then until the next down and up.
     pub fn restart_tx(&mut self, rel_qid: u16) -> Result<(), ChangeError> {
-        let QueuePair { tx, rx } = self.remove_pair(rel_qid)?;
+        let QueuePair { tx, mut rx, napi } = self.remove_pair(rel_qid)?;
         let contexts = bringup::contexts(&*self.platform, &self.config);
         if let Err(cause) = tx.invalidate(&contexts) {
             self.parked.extend([Parked::Tx(tx), Parked::Rx(rx)]);
             return Err(cause.into());
         }
         self.platform.clock().wait(self.config.timeouts.settle_ns);
-        tx.release();
+        tx.release().into_iter().for_each(|page| rx.give_back(page));
         match self.start_tx(rel_qid) {
             Ok(tx) => {
-                self.insert_pair(QueuePair { tx, rx });
+                self.insert_pair(QueuePair { tx, rx, napi });
                 Ok(())
             }
             Err(cause) => {
@@ -206,7 +206,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// # Errors
     /// [`ChangeError`]; the queue is gone then until the next down and up.
     pub fn restart_rx(&mut self, rel_qid: u16) -> Result<(), ChangeError> {
-        let QueuePair { tx, rx } = self.remove_pair(rel_qid)?;
+        let QueuePair { tx, rx, napi } = self.remove_pair(rel_qid)?;
         let contexts = bringup::contexts(&*self.platform, &self.config);
         if let Err(cause) = rx.invalidate(&contexts) {
             self.parked.extend([Parked::Tx(tx), Parked::Rx(rx)]);
@@ -216,7 +216,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         let source = rx.release();
         match self.start_rx(rel_qid, source) {
             Ok(rx) => {
-                self.insert_pair(QueuePair { tx, rx });
+                self.insert_pair(QueuePair { tx, rx, napi });
                 Ok(())
             }
             Err(cause) => {
@@ -237,6 +237,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         let at = self.queues.partition_point(|other| other.rx.rel_qid() < pair.rx.rel_qid());
         self.queues.insert(at, pair);
     }
+
 }
 
 /// What has stopped the queues of a pair.

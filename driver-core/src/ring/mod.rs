@@ -16,10 +16,10 @@ mod rx;
 mod tx;
 
 pub use page_source::{KeptPages, PageSource};
-pub use rx::{RxFrame, RxQueue, TakenPage};
-pub use tx::{PostError, TxError, TxQueue};
+pub use rx::{ModerationError, RxFrame, RxQueue, TakenPage};
+pub use tx::{PostError, ThresholdError, Thresholds, TxError, TxFlow, TxQueue};
 
-pub(crate) use rx::RxParts;
+pub(crate) use rx::{Fragments, RxParts};
 pub(crate) use tx::{TxLimits, TxParts};
 
 use crate::platform::{DmaError, MmioError};

@@ -9,6 +9,11 @@ use crate::platform::{Direction, DmaError, DmaMemory};
 /// A queue needs a page for each descriptor at its start, and one more whenever a sink keeps a page; pages that no sink
 /// keeps are used again in place without asking here. One source serves one queue and is called by its owner only.
 pub trait PageSource<D: DmaMemory> {
+    /// Which way its pages are mapped. Frames can be sent from a page only where it is [`Direction::Bidirectional`].
+    fn direction(&self) -> Direction {
+        Direction::FromDevice
+    }
+
     /// A mapped page for the card to write.
     ///
     /// # Errors
@@ -30,21 +35,33 @@ pub trait PageSource<D: DmaMemory> {
 #[derive(Debug)]
 pub struct KeptPages<D: DmaMemory> {
     free: Vec<D::DevicePage>,
+    direction: Direction,
+}
+
+impl<D: DmaMemory> KeptPages<D> {
+    /// Pages that frames may also be sent from: what a queue needs whose hook answers [`crate::Verdict::Tx`].
+    pub fn bidirectional() -> Self {
+        Self { free: Vec::new(), direction: Direction::Bidirectional }
+    }
 }
 
 impl<D: DmaMemory> Default for KeptPages<D> {
     fn default() -> Self {
-        Self { free: Vec::new() }
+        Self { free: Vec::new(), direction: Direction::FromDevice }
     }
 }
 
 impl<D: DmaMemory> PageSource<D> for KeptPages<D> {
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
     fn acquire(&mut self, dma: &D) -> Result<D::DevicePage, DmaError> {
         if let Some(page) = self.free.pop() {
             return Ok(page);
         }
         let page = dma.alloc_page()?;
-        dma.map(page, Direction::FromDevice, 0).map_err(|refused| {
+        dma.map(page, self.direction, 0).map_err(|refused| {
             dma.free_page(refused.page);
             refused.cause
         })

@@ -10,12 +10,13 @@ use regs::context::CompletionQueueError;
 use regs::descriptor::{C2hDescriptor, Completion, CompletionStatus};
 use regs::{Bar, Qid, doorbell};
 
-use super::{PageSource, QueueFault, QueueState, Span, doorbell_offset};
-use crate::config::Moderation;
+use super::{PageSource, QueueFault, QueueState, Span, TxQueue, doorbell_offset};
+use crate::config::{ConfigError, Moderation};
 use crate::context::Contexts;
 use crate::error::StopError;
 use crate::geometry::BufferGeometry;
-use crate::platform::{Coherent, DmaError, DmaMemory, Mmio, Page, Platform};
+use crate::hook::{Layout, NoHook, RedirectTarget, Verdict, XdpBuff, XdpFrame, XdpHook};
+use crate::platform::{Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
 use crate::statistics::{RxCounters, RxLedger};
 
 /// Bytes of a C2H descriptor.
@@ -31,7 +32,7 @@ const CREDIT_STEP_MAX: u16 = 64;
 const REFILL_SLACK_MAX: u16 = 32;
 
 /// Who owns the page at a descriptor.
-enum Slot<D: DmaMemory> {
+pub(crate) enum Slot<D: DmaMemory> {
     /// The card, or nobody yet.
     Device(D::DevicePage),
     /// This queue, while a sink looks at it.
@@ -87,6 +88,7 @@ pub struct RxQueue<P: Platform, S> {
 }
 
 type Coh<P> = <<P as Platform>::Dma as DmaMemory>::Coherent;
+type Pg<P> = <<P as Platform>::Dma as DmaMemory>::Page;
 
 impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     /// Allocate rings and fill every descriptor with a page. The card knows nothing of it yet.
@@ -152,6 +154,10 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         self.qid
     }
 
+    pub(crate) fn platform(&self) -> &Arc<P> {
+        &self.platform
+    }
+
     /// Where it stands.
     pub fn state(&self) -> QueueState {
         self.state
@@ -176,7 +182,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     }
 
     /// A page that a sink kept is free again.
-    pub fn give_back(&mut self, page: <P::Dma as DmaMemory>::Page) {
+    pub fn give_back(&mut self, page: Pg<P>) {
         self.source.give_back(self.platform.dma(), page);
     }
 
@@ -197,28 +203,23 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     /// that came in between makes it notify at once. Exactly `budget` means that there may be more: call again, no
     /// notification will come (Linux's NAPI contract). Pages that `sink` doesn't take are used again in place.
     ///
+    /// [`crate::QueuePair::poll`] does this and the rest of a poll.
+    ///
     /// # Errors
     /// [`QueueFault`] if the card wrote something that can't be; frames before it were handed up.
     pub fn poll(&mut self, budget: usize, sink: impl FnMut(&mut RxFrame<'_, P::Dma>)) -> Result<usize, QueueFault> {
-        let done = self.poll_frames(budget, sink);
-        self.publish_counters();
-        done
+        let done = self.receive(budget, &mut NoHook, None, sink)?;
+        self.complete(done < budget)?;
+        Ok(done)
     }
 
-    /// What was counted becomes visible to statistics: once a poll.
-    fn publish_counters(&mut self) {
-        self.ledger.publish(&self.counters);
-    }
-
-    /// From here on another worker drives this queue, and its frames count as that one's ([`crate::Driver::worker`]).
-    pub fn assign(&mut self, worker: &Arc<crate::statistics::Worker>) {
-        self.publish_counters();
-        self.ledger.assign(Arc::clone(worker));
-    }
-
-    fn poll_frames(
+    /// The frames of a poll: up to `budget` of them through `hook`, and those that pass to `sink`. Credits go back on the
+    /// way; [`RxQueue::complete`] must follow.
+    pub(crate) fn receive<H: XdpHook<P::Dma>>(
         &mut self,
         budget: usize,
+        hook: &mut H,
+        mut tx: Option<&mut TxQueue<P>>,
         mut sink: impl FnMut(&mut RxFrame<'_, P::Dma>),
     ) -> Result<usize, QueueFault> {
         if let QueueState::Faulted(fault) = self.state {
@@ -228,7 +229,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         let mut done = 0;
         while done < budget {
             let Some(completion) = self.next().map_err(|fault| self.fail(fault))? else { break };
-            self.deliver(completion, &mut sink).map_err(|fault| self.fail(fault))?;
+            self.deliver(completion, hook, tx.as_deref_mut(), &mut sink).map_err(|fault| self.fail(fault))?;
             done += 1;
             if self.span.distance(self.credited, self.cidx) >= self.credit_step {
                 self.give_credit(false)?;
@@ -239,8 +240,52 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
             // ever, so it is told again that this entry was not read yet, and notifies once more.
             self.armed = false;
         }
-        self.give_credit(done < budget)?;
         Ok(done)
+    }
+
+    /// The end of a poll: what was read goes back to the card, which with `arm` is asked to notify again.
+    pub(crate) fn complete(&mut self, arm: bool) -> Result<(), QueueFault> {
+        self.give_credit(arm)?;
+        self.publish_counters();
+        Ok(())
+    }
+
+    /// What was counted becomes visible to statistics: with each poll.
+    fn publish_counters(&mut self) {
+        self.ledger.publish(&self.counters);
+    }
+
+    /// From here on another worker drives this queue, and its frames count as that one's ([`crate::Driver::worker`]).
+    pub fn assign(&mut self, worker: &Arc<crate::statistics::Worker>) {
+        self.publish_counters();
+        self.ledger.assign(Arc::clone(worker));
+    }
+
+    /// Will the card notify at the next completion, without any further doorbell?
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// When it notifies.
+    pub fn moderation(&self) -> Moderation {
+        self.moderation
+    }
+
+    /// Change when the card notifies, at once: mode and both indices go with the completion doorbell, so that the queue goes
+    /// on meanwhile (`spec/qdma.md` section 6). A queue that waits for a notification waits for the next one by the new rule.
+    ///
+    /// [`crate::Driver::set_moderation`] also keeps it for the next up and enables the vector.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a rule that can't work, [`QueueFault`] if the doorbell fails; see [`ModerationError`].
+    pub fn set_moderation(&mut self, moderation: Moderation) -> Result<(), ModerationError> {
+        moderation.check()?;
+        if let QueueState::Faulted(fault) = self.state {
+            return Err(fault.into());
+        }
+        self.moderation = moderation;
+        self.credit(self.armed)?;
+        Ok(())
     }
 
     /// Does the status word cover an entry that is not seen yet? Index and color together tell ahead from behind: the two
@@ -293,10 +338,12 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         Ok(())
     }
 
-    /// Show one frame to the sink and put its pages, or those that replace them, back into the ring.
-    fn deliver(
+    /// Show one frame to the hook and the sink and put its pages, or those that replace them, back into the ring.
+    fn deliver<H: XdpHook<P::Dma>>(
         &mut self,
         completion: Completion,
+        hook: &mut H,
+        tx: Option<&mut TxQueue<P>>,
         sink: &mut impl FnMut(&mut RxFrame<'_, P::Dma>),
     ) -> Result<(), QueueFault> {
         let len_bytes = completion.len_bytes;
@@ -305,22 +352,10 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         if self.state == QueueState::Running {
             self.counters.frames += 1;
             self.counters.bytes += u64::from(len_bytes);
-            let mut frame = RxFrame {
-                rel_qid: self.rel_qid,
-                pkt_id: completion.pkt_id,
-                len_bytes,
-                first: self.desc_cidx,
-                count,
-                span: self.span,
-                geometry: self.geometry,
-                dma: self.platform.dma(),
-                ring: &self.ring,
-                slots: &mut self.slots,
-                source: &mut self.source,
-                kept: &mut self.counters.pages_kept,
-                failures: &mut self.counters.alloc_failures,
-            };
-            sink(&mut frame);
+            let mut layout = whole(self.geometry, len_bytes, count);
+            if !H::ACTIVE || self.passes(completion.pkt_id, count, &mut layout, hook, tx)? {
+                sink(&mut self.frame(completion.pkt_id, count, layout));
+            }
         } else {
             self.counters.dropped_stopping += 1;
         }
@@ -329,6 +364,89 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         self.cidx = self.span.add(self.cidx, 1);
         self.color ^= self.cidx == 0;
         Ok(())
+    }
+
+    fn frame(&mut self, pkt_id: u16, count: u16, layout: Layout) -> RxFrame<'_, P::Dma> {
+        RxFrame {
+            rel_qid: self.rel_qid,
+            pkt_id,
+            layout,
+            first: self.desc_cidx,
+            count,
+            span: self.span,
+            geometry: self.geometry,
+            dma: self.platform.dma(),
+            ring: &self.ring,
+            slots: &mut self.slots,
+            source: &mut self.source,
+            kept: &mut self.counters.pages_kept,
+            failures: &mut self.counters.alloc_failures,
+        }
+    }
+
+    /// Run the hook on a frame and do as it says. True if the frame is to be handed up, as `layout` then has it.
+    fn passes<H: XdpHook<P::Dma>>(
+        &mut self,
+        pkt_id: u16,
+        count: u16,
+        layout: &mut Layout,
+        hook: &mut H,
+        tx: Option<&mut TxQueue<P>>,
+    ) -> Result<bool, QueueFault> {
+        let Some((page, fragments)) = split_frame(&mut self.slots, self.span, self.geometry, self.desc_cidx, count)
+        else {
+            // Every page of the frame was taken from the card just before.
+            return Ok(true);
+        };
+        let mut buff = XdpBuff { page, fragments, layout: *layout, rel_qid: self.rel_qid, pkt_id };
+        let verdict = hook.run(&mut buff);
+        *layout = buff.layout;
+        match verdict {
+            Verdict::Pass => self.counters.xdp_pass += 1,
+            Verdict::Drop => self.counters.xdp_drop += 1,
+            Verdict::Aborted => {
+                self.counters.xdp_drop += 1;
+                self.counters.xdp_aborted += 1;
+            }
+            Verdict::Tx => self.send_back(count, *layout, tx),
+            Verdict::Redirect(target) => self.redirect(count, *layout, target, hook),
+        }
+        Ok(verdict == Verdict::Pass)
+    }
+
+    /// The frame goes out of `tx` with its page. Whatever stands against it leaves the page in this ring or brings it back.
+    fn send_back(&mut self, count: u16, layout: Layout, tx: Option<&mut TxQueue<P>>) {
+        let possible = count == 1 && self.source.direction() == Direction::Bidirectional;
+        let sent = possible && tx.is_some_and(|tx| self.try_send_back(layout, tx));
+        if sent { self.counters.xdp_tx += 1 } else { self.counters.xdp_tx_errors += 1 }
+    }
+
+    fn try_send_back(&mut self, layout: Layout, tx: &mut TxQueue<P>) -> bool {
+        // Room is asked for first: a page that can't be sent shall not cost another one.
+        if !tx.has_room() {
+            return false;
+        }
+        let Some(frame) = self.take_frame(layout) else { return false };
+        tx.post_received(frame).map_err(|page| self.source.give_back(self.platform.dma(), page)).is_ok()
+    }
+
+    fn redirect<H: XdpHook<P::Dma>>(&mut self, count: u16, layout: Layout, target: RedirectTarget, hook: &mut H) {
+        let frame = if count == 1 { self.take_frame(layout) } else { None };
+        let gone = frame.is_some_and(|frame| match hook.redirect(target, frame) {
+            Ok(()) => true,
+            Err(frame) => {
+                self.source.give_back(self.platform.dma(), frame.page);
+                false
+            }
+        });
+        if gone { self.counters.xdp_redirect += 1 } else { self.counters.xdp_redirect_errors += 1 }
+    }
+
+    /// The frame's one page, for good; another takes its place in the ring. `None` if there is no other.
+    fn take_frame(&mut self, layout: Layout) -> Option<XdpFrame<Pg<P>>> {
+        let taken = self.frame(0, 1, layout).take(0).ok()?;
+        let TakenPage { page, offset, len_bytes } = taken;
+        Some(XdpFrame { page, offset, len_bytes, meta_len_bytes: usize::from(layout.meta_len) })
     }
 
     /// The CPU takes a frame's pages, and sees of each what the frame covers.
@@ -416,6 +534,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     fn fail(&mut self, fault: QueueFault) -> QueueFault {
         self.state = QueueState::Faulted(fault);
         self.counters.faults += 1;
+        self.publish_counters();
         fault
     }
 
@@ -461,6 +580,92 @@ fn steps(span: Span, geometry: BufferGeometry) -> (u16, u16) {
     (quarter.clamp(1, CREDIT_STEP_MAX), quarter.min(spare).min(REFILL_SLACK_MAX))
 }
 
+/// A setting that was not taken.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ModerationError {
+    /// It can't work; nothing was changed.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The queue has failed, before or by this.
+    #[error(transparent)]
+    Fault(#[from] QueueFault),
+}
+
+/// A frame as the card wrote it.
+fn whole(geometry: BufferGeometry, len_bytes: u16, count: u16) -> Layout {
+    Layout {
+        start: geometry.headroom(),
+        first_len: segment_len(geometry, len_bytes, 0),
+        last_len: segment_len(geometry, len_bytes, count - 1),
+        len: u32::from(len_bytes),
+        meta_len: 0,
+    }
+}
+
+/// A frame's first page, and the others.
+fn split_frame<D: DmaMemory>(
+    slots: &mut [Slot<D>],
+    span: Span,
+    geometry: BufferGeometry,
+    first: u16,
+    count: u16,
+) -> Option<(&mut D::Page, Fragments<'_, D>)> {
+    let (before, rest) = slots.split_at_mut(usize::from(first));
+    let (slot, after) = rest.split_first_mut()?;
+    let Slot::Cpu(page) = slot else { return None };
+    Some((page, Fragments { before, after, span, geometry, first, count: count - 1 }))
+}
+
+/// The buffers of a frame behind its first, which may lie on both sides of it in the ring.
+pub(crate) struct Fragments<'a, D: DmaMemory> {
+    before: &'a mut [Slot<D>],
+    after: &'a mut [Slot<D>],
+    span: Span,
+    geometry: BufferGeometry,
+    /// Descriptor of the first buffer, which is not among them.
+    first: u16,
+    count: u16,
+}
+
+impl<D: DmaMemory> Fragments<'_, D> {
+    pub(crate) fn count(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// First byte of the frame in each.
+    pub(crate) fn offset(&self) -> u16 {
+        self.geometry.headroom()
+    }
+
+    /// The frame's bytes in fragment `i`: all but the last are full.
+    pub(crate) fn bytes(&self, i: usize, last_len: u16) -> &[u8] {
+        let Some(i) = u16::try_from(i).ok().filter(|i| *i < self.count) else { return &[] };
+        let len = if i + 1 == self.count { last_len } else { self.geometry.hw_len_bytes() };
+        let at = usize::from(self.span.add(self.first, i + 1));
+        let first = usize::from(self.first);
+        let slot = if at > first { self.after.get(at - first - 1) } else { self.before.get(at) };
+        let start = usize::from(self.offset());
+        match slot {
+            Some(Slot::Cpu(page)) => page.bytes().get(start..start + usize::from(len)).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+
+    pub(crate) fn last_mut(&mut self) -> Option<&mut D::Page> {
+        let at = usize::from(self.span.add(self.first, self.count));
+        let first = usize::from(self.first);
+        let slot = match at.cmp(&first) {
+            core::cmp::Ordering::Greater => self.after.get_mut(at - first - 1),
+            core::cmp::Ordering::Less => self.before.get_mut(at),
+            core::cmp::Ordering::Equal => None,
+        };
+        match slot {
+            Some(Slot::Cpu(page)) => Some(page),
+            _ => None,
+        }
+    }
+}
+
 /// Bytes of a frame that lie in its buffer `i`: all but the last are full.
 fn segment_len(geometry: BufferGeometry, len_bytes: u16, i: u16) -> u16 {
     (len_bytes - i * geometry.hw_len_bytes()).min(geometry.hw_len_bytes())
@@ -478,7 +683,7 @@ fn write_descriptor<D: DmaMemory>(dma: &D, ring: &D::Coherent, span: Span, index
 pub struct RxFrame<'a, D: DmaMemory> {
     rel_qid: u16,
     pkt_id: u16,
-    len_bytes: u16,
+    layout: Layout,
     first: u16,
     count: u16,
     span: Span,
@@ -504,7 +709,16 @@ impl<D: DmaMemory> RxFrame<'_, D> {
 
     /// Ethernet header to payload, FCS left out.
     pub fn len_bytes(&self) -> usize {
-        usize::from(self.len_bytes)
+        self.layout.len as usize
+    }
+
+    /// What a hook left right before the frame.
+    pub fn meta(&self) -> &[u8] {
+        let (start, len) = (usize::from(self.layout.start), usize::from(self.layout.meta_len));
+        match self.slot(0) {
+            Some((Slot::Cpu(page), ..)) => page.bytes().get(start - len..start).unwrap_or(&[]),
+            _ => &[],
+        }
     }
 
     /// How many pages the frame lies in.
@@ -558,8 +772,12 @@ impl<D: DmaMemory> RxFrame<'_, D> {
     fn slot(&self, i: usize) -> Option<(&Slot<D>, usize, usize)> {
         let i = u16::try_from(i).ok().filter(|i| *i < self.count)?;
         let slot = &self.slots[usize::from(self.span.add(self.first, i))];
-        let len = segment_len(self.geometry, self.len_bytes, i);
-        Some((slot, usize::from(self.geometry.headroom()), usize::from(len)))
+        let (start, len) = match i {
+            0 => (self.layout.start, self.layout.first_len),
+            i if i + 1 == self.count => (self.geometry.headroom(), self.layout.last_len),
+            _ => (self.geometry.headroom(), self.geometry.hw_len_bytes()),
+        };
+        Some((slot, usize::from(start), usize::from(len)))
     }
 }
 

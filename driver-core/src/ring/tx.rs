@@ -11,7 +11,8 @@ use super::{QueueFault, QueueState, Span, doorbell_offset};
 use crate::config::ETH_HEADER_BYTES;
 use crate::context::Contexts;
 use crate::error::StopError;
-use crate::platform::{Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
+use crate::hook::XdpFrame;
+use crate::platform::{Clock, Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
 use crate::statistics::{TxCounters, TxLedger};
 use crate::wait::Backoff;
 
@@ -20,6 +21,9 @@ pub(crate) const DESC_BYTES: usize = 16;
 
 /// Descriptors that may wait for their doorbell: a longer run is published without being asked for.
 const DOORBELL_BATCH: u16 = 32;
+
+/// How long a completion may go unnoticed, ns: well below what a sender's socket buffer holds at 100 Gb/s.
+const COMPLETION_NS: u64 = 2_000;
 
 /// Slots for frames longer than a page.
 const JUMBO_SLOTS: u16 = 32;
@@ -61,6 +65,44 @@ pub enum TxError {
     /// The queue has failed and must be restarted.
     #[error("the queue has failed: {0}")]
     Fault(#[from] QueueFault),
+}
+
+/// When a queue tells its users to stop, and when to go on: Linux's `netif_stop_queue` and `netif_wake_queue`. The gap
+/// between the two keeps a full ring from waking them for one frame each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thresholds {
+    /// Stopped once fewer descriptors than this are free; 1 or more.
+    pub stop_below: u16,
+    /// Woken once so many are free again; at least `stop_below`, at most the ring's entries less 2.
+    pub wake_at: u16,
+}
+
+/// Thresholds that would never stop, never wake, or wake at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "a queue can't stop below {} free descriptors and wake at {}: 1 <= stop_below <= wake_at <= {capacity}",
+    .asked.stop_below, .asked.wake_at
+)]
+pub struct ThresholdError {
+    /// Asked for.
+    pub asked: Thresholds,
+    /// Descriptors that can be free.
+    pub capacity: u16,
+}
+
+/// May frames be posted?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TxFlow {
+    /// There is room.
+    Open,
+    /// Wait for the wake-up ([`crate::Polled::tx_woken`], [`TxQueue::take_wake`]). Whoever posts all the same is served as
+    /// long as there is a free descriptor.
+    Stopped {
+        /// Free descriptors now.
+        room: u16,
+        /// At how many it wakes.
+        wake_at: u16,
+    },
 }
 
 /// A page that was not taken, given back to its owner.
@@ -107,6 +149,8 @@ enum Slot<D: DmaMemory> {
     Lent(D::DevicePage),
     /// A page from outside that came with its mapping.
     LentMapped(D::DevicePage),
+    /// A page of the pair's receive queue, sent back by its hook.
+    Received(D::DevicePage),
     /// A slot of the jumbo area.
     Jumbo(u16),
 }
@@ -136,6 +180,9 @@ pub(crate) struct TxParts<P: Platform> {
 ///
 /// `post` only writes descriptors; [`TxQueue::flush`] rings the doorbell. Frames are never left unpublished by surprise:
 /// each refusal, each reap, a full ring and a run of 32 frames flush too.
+///
+/// Completions are taken back by its owner alone, in [`TxQueue::reap`] or [`crate::QueuePair::poll`]: nobody cleans another
+/// one's ring. OpenNIC has no TX interrupt, so while frames are outstanding [`TxQueue::due_ns`] says when to look.
 pub struct TxQueue<P: Platform> {
     platform: Arc<P>,
     rel_qid: u16,
@@ -150,6 +197,18 @@ pub struct TxQueue<P: Platform> {
     pages: Vec<Pg<P>>,
     jumbo: Option<Jumbo<Coh<P>>>,
     limits: Arc<TxLimits>,
+    /// Lent pages that were sent, found when room had to be made for another frame.
+    lent_back: Vec<Pg<P>>,
+    /// Pages of the receive queue that were sent: the pair's poll gives them to it.
+    received_back: Vec<Pg<P>>,
+    thresholds: Thresholds,
+    stopped: bool,
+    /// Was stopped and is open again, and nobody was told yet.
+    woken: bool,
+    /// How long a frame's completion may go unnoticed, ns.
+    completion_ns: u64,
+    /// When completions are to be looked for, ns; none while nothing is outstanding.
+    due_ns: Option<u64>,
     /// Next descriptor to write.
     pidx: u16,
     /// What the card was told.
@@ -176,6 +235,7 @@ impl<P: Platform> TxQueue<P> {
         };
         let mut slots = Vec::new();
         slots.resize_with(usize::from(span.wrap()), || Slot::Free);
+        let wake_at = (span.capacity() / 4).max(1);
         Ok(Self {
             rel_qid,
             qid,
@@ -187,6 +247,13 @@ impl<P: Platform> TxQueue<P> {
             pages: Vec::with_capacity(usize::from(span.capacity())),
             jumbo,
             limits,
+            lent_back: Vec::new(),
+            received_back: Vec::new(),
+            thresholds: Thresholds { stop_below: 1, wake_at },
+            stopped: false,
+            woken: false,
+            completion_ns: COMPLETION_NS,
+            due_ns: None,
             pidx: 0,
             published: 0,
             cidx: 0,
@@ -227,6 +294,49 @@ impl<P: Platform> TxQueue<P> {
         self.span.capacity() - self.outstanding()
     }
 
+    /// May frames be posted, or should their sender wait?
+    pub fn flow(&self) -> TxFlow {
+        match self.stopped {
+            false => TxFlow::Open,
+            true => TxFlow::Stopped { room: self.room(), wake_at: self.thresholds.wake_at },
+        }
+    }
+
+    /// Was the queue stopped and is open again since this was last asked?
+    pub fn take_wake(&mut self) -> bool {
+        core::mem::take(&mut self.woken)
+    }
+
+    /// When it stops and wakes.
+    pub fn thresholds(&self) -> Thresholds {
+        self.thresholds
+    }
+
+    /// Change when it stops and wakes.
+    ///
+    /// # Errors
+    /// [`ThresholdError`]; nothing was changed.
+    pub fn set_thresholds(&mut self, asked: Thresholds) -> Result<(), ThresholdError> {
+        let capacity = self.span.capacity();
+        if asked.stop_below == 0 || asked.stop_below > asked.wake_at || asked.wake_at > capacity {
+            return Err(ThresholdError { asked, capacity });
+        }
+        self.thresholds = asked;
+        self.note_room();
+        Ok(())
+    }
+
+    /// When completions are to be looked for, ns of the platform's clock: some time after the first frame that is
+    /// outstanding, or after the last look. `None` while nothing is outstanding or the queue has failed.
+    pub fn due_ns(&self) -> Option<u64> {
+        self.due_ns
+    }
+
+    /// How long a completion may go unnoticed, ns; counts from the next frame on.
+    pub fn set_completion_ns(&mut self, ns: u64) {
+        self.completion_ns = ns;
+    }
+
     pub(crate) fn ring_addr(&self) -> u64 {
         self.ring.dma_addr().0
     }
@@ -256,7 +366,11 @@ impl<P: Platform> TxQueue<P> {
             self.fill_jumbo(frame, len)?
         };
         // `len` is at most the larger of two u16.
-        self.push(addr, len as u16, slot)
+        self.push(addr, len as u16, slot);
+        if self.room() == 0 || self.unpublished() >= DOORBELL_BATCH {
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Send bytes of a page that is lent until [`TxQueue::reap_with`] hands it back; a page that came mapped keeps its
@@ -283,9 +397,79 @@ impl<P: Platform> TxQueue<P> {
         };
         let addr = self.platform.dma().device_addr(&page).0 + offset as u64;
         let slot = if mapped { Slot::LentMapped(page) } else { Slot::Lent(page) };
-        // The frame is in the ring from here on; a doorbell that fails shows in the queue's state and at the next call.
-        let _ = self.push(addr, len_bytes as u16, slot);
+        self.push(addr, len_bytes as u16, slot);
+        if self.room() == 0 || self.unpublished() >= DOORBELL_BATCH {
+            // The frame is in the ring; a doorbell that fails shows in the queue's state and at the next call.
+            let _ = self.flush();
+        }
         Ok(())
+    }
+
+    /// Send a frame that a hook redirected here (Linux's `ndo_xdp_xmit`, for one frame). It is padded to the minimum in its
+    /// page. No doorbell is rung unless the ring is full: [`TxQueue::flush`] once for all frames of a poll. The page comes
+    /// back by [`XdpHook::returned`](crate::XdpHook::returned) of this pair's polls, or by [`TxQueue::reap_with`].
+    ///
+    /// # Errors
+    /// [`PostError`] returns the page, which stays the caller's: nothing is freed here. What was posted before is published.
+    pub fn xdp_xmit(&mut self, frame: XdpFrame<Pg<P>>) -> Result<(), PostError<Pg<P>>> {
+        let sent = self.post_xdp(frame, Slot::LentMapped);
+        match &sent {
+            Ok(()) => self.counters.xdp_xmit += 1,
+            Err(_) => self.counters.xdp_xmit_errors += 1,
+        }
+        sent
+    }
+
+    /// Send back a frame with its page, which is the pair's receive queue's.
+    pub(crate) fn post_received(&mut self, frame: XdpFrame<Pg<P>>) -> Result<(), Pg<P>> {
+        self.post_xdp(frame, Slot::Received).map_err(|refused| refused.page)
+    }
+
+    /// Is a descriptor free, if need be after a look for completions?
+    pub(crate) fn has_room(&mut self) -> bool {
+        match self.check_state().and_then(|()| self.make_room()) {
+            Ok(()) => true,
+            Err(cause) => {
+                self.refuse(cause);
+                false
+            }
+        }
+    }
+
+    fn post_xdp(
+        &mut self,
+        frame: XdpFrame<Pg<P>>,
+        slot: impl FnOnce(<P::Dma as DmaMemory>::DevicePage) -> Slot<P::Dma>,
+    ) -> Result<(), PostError<Pg<P>>> {
+        let XdpFrame { mut page, offset, len_bytes, .. } = frame;
+        if let Err(cause) = self.check_page(&page, offset, len_bytes) {
+            return Err(PostError { page, cause: self.refuse(cause) });
+        }
+        let padded = self.pad(&mut page, offset, len_bytes);
+        let page = match self.platform.dma().sync_for_device(page, offset, padded) {
+            Ok(page) => page,
+            Err(refused) => {
+                return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });
+            }
+        };
+        let addr = self.platform.dma().device_addr(&page).0 + offset as u64;
+        self.push(addr, padded as u16, slot(page));
+        if self.room() == 0 {
+            let _ = self.flush();
+        }
+        Ok(())
+    }
+
+    /// Zeros behind a short frame, as far as its page reaches. Returns the length with them.
+    fn pad(&self, page: &mut Pg<P>, offset: usize, len_bytes: usize) -> usize {
+        let least = usize::from(self.limits.min_frame_len_bytes);
+        match page.bytes_mut().get_mut(offset + len_bytes..offset + len_bytes.max(least)) {
+            Some(padding) => {
+                padding.fill(0);
+                len_bytes.max(least)
+            }
+            None => len_bytes,
+        }
     }
 
     fn check_page(&mut self, page: &Pg<P>, offset: usize, len_bytes: usize) -> Result<(), TxError> {
@@ -321,6 +505,7 @@ impl<P: Platform> TxQueue<P> {
         self.published = self.pidx;
         self.counters.doorbells += 1;
         self.publish_counters();
+        self.start_timer();
         Ok(())
     }
 
@@ -329,13 +514,8 @@ impl<P: Platform> TxQueue<P> {
     /// # Errors
     /// [`QueueFault`] if the card's index can't be. Nothing is taken back then.
     pub fn reap(&mut self) -> Result<u16, QueueFault> {
-        let done = self.begin_reap()?;
-        for _ in 0..done {
-            if let Some(page) = self.release_oldest() {
-                self.platform.dma().free_page(page);
-            }
-        }
-        Ok(done)
+        let platform = Arc::clone(&self.platform);
+        self.reap_with(|page| platform.dma().free_page(page))
     }
 
     /// Like [`TxQueue::reap`], handing each lent page to `on_page`.
@@ -344,12 +524,46 @@ impl<P: Platform> TxQueue<P> {
     /// [`QueueFault`].
     pub fn reap_with(&mut self, mut on_page: impl FnMut(Pg<P>)) -> Result<u16, QueueFault> {
         let done = self.begin_reap()?;
+        self.lent_back.drain(..).for_each(&mut on_page);
         for _ in 0..done {
             if let Some(page) = self.release_oldest() {
                 on_page(page);
             }
         }
+        self.end_reap();
         Ok(done)
+    }
+
+    /// Pages of the receive queue that were sent since the last call.
+    pub(crate) fn received_back(&mut self) -> impl Iterator<Item = Pg<P>> + use<'_, P> {
+        self.received_back.drain(..)
+    }
+
+    /// Descriptors are free again: wake those who wait, and look again if some are still outstanding.
+    fn end_reap(&mut self) {
+        self.note_room();
+        self.due_ns = None;
+        self.start_timer();
+    }
+
+    /// Start the completion timer, unless it runs or there is nothing to wait for.
+    fn start_timer(&mut self) {
+        if self.due_ns.is_none() && self.outstanding() > 0 {
+            self.due_ns = Some(self.platform.clock().now().saturating_add(self.completion_ns));
+        }
+    }
+
+    /// Room has changed: does the queue stop or wake?
+    fn note_room(&mut self) {
+        let room = self.room();
+        if !self.stopped && room < self.thresholds.stop_below {
+            self.stopped = true;
+            self.counters.stopped += 1;
+        } else if self.stopped && room >= self.thresholds.wake_at {
+            self.stopped = false;
+            self.woken = true;
+            self.counters.woken += 1;
+        }
     }
 
     /// How many descriptors may be taken back now.
@@ -432,9 +646,25 @@ impl<P: Platform> TxQueue<P> {
 
     fn make_room(&mut self) -> Result<(), TxError> {
         if self.room() == 0 {
-            self.reap()?;
+            self.collect()?;
         }
         if self.room() == 0 { Err(TxError::Full { outstanding: self.outstanding() }) } else { Ok(()) }
+    }
+
+    /// Take back what the card has finished with. Lent pages wait for whoever reaps next.
+    fn collect(&mut self) -> Result<(), QueueFault> {
+        for _ in 0..self.begin_reap()? {
+            if let Some(page) = self.release_oldest() {
+                self.lent_back.push(page);
+            }
+        }
+        self.end_reap();
+        Ok(())
+    }
+
+    /// Descriptors that the card doesn't know of.
+    fn unpublished(&self) -> u16 {
+        self.span.distance(self.published, self.pidx)
     }
 
     /// Copy a frame into one of the queue's own pages and hand that to the card.
@@ -463,7 +693,7 @@ impl<P: Platform> TxQueue<P> {
 
     fn fill_jumbo(&mut self, frame: &[u8], len: usize) -> Result<(u64, Slot<P::Dma>), TxError> {
         if self.jumbo.as_ref().is_none_or(|jumbo| jumbo.free.is_empty()) {
-            self.reap()?;
+            self.collect()?;
         }
         let outstanding = self.outstanding();
         let jumbo = self.jumbo.as_mut().ok_or(TxError::Full { outstanding })?;
@@ -471,7 +701,7 @@ impl<P: Platform> TxQueue<P> {
         Ok((jumbo.fill(slot, frame, len), Slot::Jumbo(slot)))
     }
 
-    fn push(&mut self, addr: u64, len_bytes: u16, slot: Slot<P::Dma>) -> Result<(), TxError> {
+    fn push(&mut self, addr: u64, len_bytes: u16, slot: Slot<P::Dma>) {
         // OpenNIC takes the frame's length from the metadata, the QDMA from `len`: they must agree.
         let desc = H2cDescriptor { metadata: u32::from(len_bytes), len_bytes, flags: 0, address: addr };
         let [w0, w1, w2, w3] = desc.to_words().map(u64::from);
@@ -483,10 +713,7 @@ impl<P: Platform> TxQueue<P> {
         self.pidx = self.span.add(self.pidx, 1);
         self.counters.posted += 1;
         self.counters.posted_bytes += u64::from(len_bytes);
-        if self.room() == 0 || self.span.distance(self.published, self.pidx) >= DOORBELL_BATCH {
-            self.flush()?;
-        }
-        Ok(())
+        self.note_room();
     }
 
     /// Take back what a descriptor points at; a lent page is returned.
@@ -498,6 +725,7 @@ impl<P: Platform> TxQueue<P> {
             Slot::Own(page) => self.pages.push(dma.sync_for_cpu(page, 0, 0)),
             Slot::Lent(page) => return Some(dma.unmap(page, 0)),
             Slot::LentMapped(page) => return Some(dma.sync_for_cpu(page, 0, 0)),
+            Slot::Received(page) => self.received_back.push(dma.sync_for_cpu(page, 0, 0)),
             Slot::Jumbo(slot) => {
                 if let Some(jumbo) = &mut self.jumbo {
                     jumbo.free.push(slot);
@@ -509,6 +737,7 @@ impl<P: Platform> TxQueue<P> {
 
     fn fail(&mut self, fault: QueueFault) -> QueueFault {
         self.state = QueueState::Faulted(fault);
+        self.due_ns = None;
         self.counters.faults += 1;
         self.publish_counters();
         fault
@@ -530,8 +759,9 @@ impl<P: Platform> TxQueue<P> {
         contexts.stop_tx(self.qid).map_err(|cause| StopError::Card { qid: self.qid, cause })
     }
 
-    /// Last part, once the card can't reach the memory any more: everything is freed.
-    pub(crate) fn release(mut self) {
+    /// Last part, once the card can't reach the memory any more: everything is freed, but for pages of the receive queue,
+    /// which are handed back.
+    pub(crate) fn release(mut self) -> Vec<Pg<P>> {
         self.counters.abandoned += u64::from(self.outstanding());
         self.publish_counters();
         for index in 0..self.span.wrap() {
@@ -539,9 +769,10 @@ impl<P: Platform> TxQueue<P> {
                 self.platform.dma().free_page(page);
             }
         }
-        for page in self.pages.drain(..) {
+        for page in self.pages.drain(..).chain(self.lent_back.drain(..)) {
             self.platform.dma().free_page(page);
         }
+        self.received_back
     }
 }
 
