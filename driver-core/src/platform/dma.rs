@@ -151,13 +151,20 @@ pub trait DmaMemory {
     /// The device address of a page that the device owns.
     fn device_addr(&self, page: &Self::DevicePage) -> DmaAddr;
 
+    /// The device address of a buffer in such a page, to be written into a descriptor: what the device is offered until the
+    /// page is offered again or unmapped. A platform that checks reports the device if it goes beyond.
+    fn buffer_addr(&self, page: &Self::DevicePage, offset: usize, len_bytes: usize) -> DmaAddr {
+        let _ = len_bytes;
+        self.device_addr(page) + offset as u64
+    }
+
     /// Take a page back from the device; it stays mapped. `offset` and `len_bytes` say which of its bytes the CPU wants to see.
     fn sync_for_cpu(&self, page: Self::DevicePage, offset: usize, len_bytes: usize) -> Self::Page;
 
     /// Hand a mapped page to the device again, with what the CPU wrote in that range.
     ///
-    /// On memory that the device writes, the range is what it may write from now on: a cache line that the CPU left dirty
-    /// there would overwrite the frame. `len_bytes` 0 moves nothing and leaves the device the range that it had before.
+    /// Also where the device only writes: bytes that the CPU changed in its buffer belong in the range, or a cache line that
+    /// was left dirty may be written over the next frame. `len_bytes` 0 says that it changed none.
     ///
     /// # Errors
     /// [`MapError`] with [`DmaError::Invalid`] if the page is not mapped.

@@ -138,7 +138,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         let platform = Arc::clone(&self.platform);
         for index in 0..self.span.wrap() {
             let page = self.source.acquire(platform.dma())?;
-            write_descriptor(platform.dma(), &self.ring, self.span, index, &page);
+            write_descriptor(platform.dma(), &self.ring, self.span, index, self.geometry, &page);
             self.slots.push(Slot::Device(page));
         }
         Ok(())
@@ -671,9 +671,16 @@ fn segment_len(geometry: BufferGeometry, len_bytes: u16, i: u16) -> u16 {
     (len_bytes - i * geometry.hw_len_bytes()).min(geometry.hw_len_bytes())
 }
 
-fn write_descriptor<D: DmaMemory>(dma: &D, ring: &D::Coherent, span: Span, index: u16, page: &D::DevicePage) {
-    let addr = dma.device_addr(page).0 + u64::from(crate::geometry::HEADROOM_BYTES);
-    ring.store64(span.offset(index, DESC_BYTES), C2hDescriptor { address: addr }.to_u64());
+fn write_descriptor<D: DmaMemory>(
+    dma: &D,
+    ring: &D::Coherent,
+    span: Span,
+    index: u16,
+    geometry: BufferGeometry,
+    page: &D::DevicePage,
+) {
+    let address = dma.buffer_addr(page, geometry.headroom().into(), geometry.hw_len_bytes().into()).0;
+    ring.store64(span.offset(index, DESC_BYTES), C2hDescriptor { address }.to_u64());
 }
 
 /// A frame that has come, in the hands of a sink for the length of one call.
@@ -758,7 +765,7 @@ impl<D: DmaMemory> RxFrame<'_, D> {
         };
         let other = self.source.acquire(self.dma).inspect_err(|_| *self.failures += 1)?;
         let index = self.span.add(self.first, i as u16);
-        write_descriptor(self.dma, self.ring, self.span, index, &other);
+        write_descriptor(self.dma, self.ring, self.span, index, self.geometry, &other);
         let slot = core::mem::replace(&mut self.slots[usize::from(index)], Slot::Device(other));
         *self.kept += 1;
         match slot {

@@ -395,7 +395,7 @@ impl<P: Platform> TxQueue<P> {
                 return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });
             }
         };
-        let addr = self.platform.dma().device_addr(&page).0 + offset as u64;
+        let addr = self.platform.dma().buffer_addr(&page, offset, len_bytes).0;
         let slot = if mapped { Slot::LentMapped(page) } else { Slot::Lent(page) };
         self.push(addr, len_bytes as u16, slot);
         if self.room() == 0 || self.unpublished() >= DOORBELL_BATCH {
@@ -452,7 +452,7 @@ impl<P: Platform> TxQueue<P> {
                 return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });
             }
         };
-        let addr = self.platform.dma().device_addr(&page).0 + offset as u64;
+        let addr = self.platform.dma().buffer_addr(&page, offset, padded).0;
         self.push(addr, padded as u16, slot(page));
         if self.room() == 0 {
             let _ = self.flush();
@@ -683,7 +683,7 @@ impl<P: Platform> TxQueue<P> {
             dma.map(page, Direction::ToDevice, len)
         };
         match given {
-            Ok(page) => Ok((dma.device_addr(&page).0, Slot::Own(page))),
+            Ok(page) => Ok((dma.buffer_addr(&page, 0, len).0, Slot::Own(page))),
             Err(refused) => {
                 dma.free_page(refused.page);
                 Err(TxError::NoPage(refused.cause))
