@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use driver_core::rss::{Key, Table};
 use driver_core::{
-    BringUpError, ChangeError, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Platform as _, TableEntry,
-    TxError, UpError, Vector,
+    BringUpError, ChangeError, Deferral, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Next, NoHook,
+    Platform as _, Polled, QueueFault, TableEntry, TxError, TxFlow, UpError, Vector, WEIGHT,
 };
 use models::observation::Observation;
 use models::time::Time;
-use regs::{Bar, FuncId, PortId};
+use regs::{Bar, FuncId, PortId, Qid};
 
 use crate::bench::{Bench, FunctionPlatform};
 use crate::card::{Card, CardError, Shape, WireFrame};
@@ -22,13 +22,9 @@ use crate::feed::Feed;
 use crate::host_memory::FunctionDma;
 use crate::shape::Pace;
 
-/// Frames handed up in one poll, Linux's NAPI weight.
-const BUDGET: usize = 64;
 /// Frames that wait at a port ahead of time, so that the wire never starves: of the shortest, three times what passes between
 /// two looks of the host, which may be as far apart as its interrupt latency.
 const WIRE_AHEAD: usize = 128;
-/// How often TX completions are looked for while some are outstanding, ns: OpenNIC gives no TX interrupt.
-const REAP_NS: u64 = 2_000;
 
 /// The host's side of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +54,8 @@ pub struct Setup {
     pub pace: Pace,
     /// The host's side of time.
     pub host: HostProfile,
+    /// How long interrupts stay off while frames keep coming.
+    pub deferral: Deferral,
     /// Cycles of axis_aclk without progress that are a hang.
     pub hang_cycles: u64,
     /// Check host memory accesses.
@@ -72,6 +70,7 @@ impl Default for Setup {
             rss_table: None,
             pace: Pace::Fast,
             host: HostProfile::default(),
+            deferral: Deferral::default(),
             hang_cycles: 1_000_000,
             check_memory: true,
         }
@@ -232,6 +231,7 @@ impl Run {
         for driver in &mut drivers {
             let func = driver.config().func;
             driver.up().map_err(|source| RunError::Up { func, source })?;
+            driver.queues().iter_mut().for_each(|pair| pair.napi.set_deferral(setup.deferral));
         }
         bench.gate_wire(setup.pace == Pace::Fast);
         let now = bench.now();
@@ -337,16 +337,16 @@ impl Run {
         more
     }
 
-    /// Post what the host has to send, and take back what the card has sent.
+    /// Take back what the card has sent, where it is time to, and post what the host has to send. A queue that is stopped
+    /// holds up its sender until it wakes.
     fn transmit<'a>(
         &mut self,
         state: &mut Transmit<'a>,
         host: &mut dyn Iterator<Item = &'a HostFrame>,
     ) -> Result<(), RunError> {
         if state.outstanding {
-            self.reap();
+            self.expire();
         }
-        let mut outstanding = false;
         while !state.done {
             if state.held.is_none() {
                 state.held = host.next();
@@ -355,38 +355,48 @@ impl Run {
                 state.done = true;
                 break;
             };
-            let queue = self.drivers.get_mut(usize::from(frame.func.0)).and_then(|driver| driver.tx(frame.queue));
-            let Some(queue) = queue else {
+            let pair = self.drivers.get_mut(usize::from(frame.func.0)).and_then(|driver| driver.pair(frame.queue));
+            let Some(pair) = pair else {
                 state.held = None;
                 continue;
             };
-            match queue.post(&frame.data) {
+            // A sender that was stopped looks for completions itself, as far as its queue allows: with a budget of 0.
+            if pair.tx.flow() != TxFlow::Open {
+                let polled = pair.poll(0, &mut NoHook, |_| {});
+                note(&mut self.tally.queue_errors, pair.tx.qid(), &polled);
+            }
+            if pair.tx.flow() != TxFlow::Open {
+                break;
+            }
+            match pair.tx.post(&frame.data) {
                 Ok(()) => {
                     self.tally.host_in += 1;
                     state.index += 1;
                     state.held = None;
                 }
-                Err(TxError::Full { .. }) => {
-                    outstanding = true;
-                    break;
-                }
+                Err(TxError::Full { .. }) => break,
                 Err(source) => return Err(RunError::Tx { index: state.index, source }),
             }
         }
+        (state.outstanding, state.due_ns) = (state.held.is_some(), None);
         for pair in self.drivers.iter_mut().flat_map(|driver| driver.queues()) {
             if let Err(fault) = pair.tx.flush() {
-                self.tally.queue_errors.push(format!("tx {}: {fault}", pair.tx.qid()));
+                note_fault(&mut self.tally.queue_errors, "tx", pair.tx.qid(), fault);
             }
-            outstanding |= pair.tx.outstanding() > 0;
+            state.outstanding |= pair.tx.outstanding() > 0;
+            state.due_ns = state.due_ns.into_iter().chain(pair.tx.due_ns()).min();
         }
-        state.outstanding = outstanding;
         Ok(())
     }
 
-    fn reap(&mut self) {
+    /// Look for transmit completions where it is time to. Only for those: a received frame is fetched when its interrupt
+    /// says so, and not before.
+    fn expire(&mut self) {
+        let now_ns = self.bench.now().as_ns();
         for pair in self.drivers.iter_mut().flat_map(|driver| driver.queues()) {
-            if let Err(fault) = pair.tx.reap() {
-                self.tally.queue_errors.push(format!("tx {}: {fault}", pair.tx.qid()));
+            if pair.tx.due_ns().is_some_and(|due| due <= now_ns) {
+                let polled = pair.poll(0, &mut NoHook, |_| {});
+                note(&mut self.tally.queue_errors, pair.tx.qid(), &polled);
             }
         }
     }
@@ -409,7 +419,7 @@ impl Run {
 
     fn next_deadline(&self, transmit: &Transmit<'_>) -> Time {
         let hang = self.owed_since().saturating_add(self.setup.hang_cycles.saturating_mul(4_000)).saturating_add(1);
-        let reap = if transmit.outstanding { self.bench.now() + REAP_NS * 1_000 } else { Time::NEVER };
+        let reap = transmit.due_ns.map_or(Time::NEVER, |ns| Time(ns.saturating_mul(1_000)));
         self.polls.iter().map(|poll| poll.due).min().unwrap_or(Time::NEVER).min(hang).min(reap)
     }
 
@@ -454,21 +464,25 @@ impl Run {
             }
             return Ok(());
         }
-        let mut again = false;
+        // Polls that come without an interrupt: at once, or when a deferral ends.
+        let (mut again, mut later) = (false, None);
         let mut handled = 0;
         let queues = driver.config().queues;
         for queue in 0..queues {
             if driver.vector_of(queue) != poll.vector {
                 continue;
             }
-            let Some(rx) = driver.rx(queue) else { continue };
-            let polled = rx.poll(BUDGET, |frame| {
+            let Some(pair) = driver.pair(queue) else { continue };
+            pair.napi.schedule();
+            let polled = pair.poll(WEIGHT, &mut NoHook, |frame| {
                 handled += 1;
                 sink.delivered(poll.func, queue, now, &mut frame.segments());
             });
-            match polled {
-                Ok(done) => again |= done == BUDGET,
-                Err(fault) => self.tally.queue_errors.push(format!("rx {}: {fault}", rx.qid())),
+            note(&mut self.tally.queue_errors, pair.rx.qid(), &polled);
+            match polled.next {
+                Next::Again => again = true,
+                Next::Deferred { until_ns } => later = later.into_iter().chain([until_ns]).min(),
+                Next::Armed | Next::Failed => {}
             }
         }
         self.tally.host_out += handled;
@@ -477,6 +491,8 @@ impl Run {
         if again {
             let due = (*busy_until).max(now + 1_000);
             self.polls.push_back(Poll { due, ..poll });
+        } else if let Some(until_ns) = later {
+            self.polls.push_back(Poll { due: Time(until_ns.saturating_mul(1_000)).max(*busy_until), ..poll });
         }
         Ok(())
     }
@@ -518,13 +534,33 @@ impl Run {
     }
 }
 
+/// What stopped a queue goes into the tally, once.
+fn note(errors: &mut Vec<String>, qid: Qid, polled: &Polled) {
+    if let Err(fault) = polled.sent {
+        note_fault(errors, "tx", qid, fault);
+    }
+    if let Err(fault) = polled.received {
+        note_fault(errors, "rx", qid, fault);
+    }
+}
+
+fn note_fault(errors: &mut Vec<String>, side: &str, qid: Qid, fault: QueueFault) {
+    let text = format!("{side} {qid}: {fault}");
+    if !errors.contains(&text) {
+        errors.push(text);
+    }
+}
+
 /// Frames from the host, on their way into rings.
 #[derive(Default)]
 struct Transmit<'a> {
     held: Option<&'a HostFrame>,
     index: usize,
     done: bool,
+    /// Frames are in rings, or wait for one.
     outstanding: bool,
+    /// When completions are to be looked for.
+    due_ns: Option<u64>,
 }
 
 /// How a function's driver is configured for a setup.

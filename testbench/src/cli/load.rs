@@ -37,6 +37,7 @@ pub(super) fn cards(args: &CardArgs) -> Result<Cards, Failure> {
         host: HostProfile { packet_ns: args.host_ns, ..HostProfile::default() },
         hang_cycles: args.hang_cycles,
         check_memory: !args.no_memory_checks,
+        ..Setup::default()
     };
     refuse_deaf_alarms(args)?;
     let against = (args.against != "none").then(|| choice(&args.against, args, false));
