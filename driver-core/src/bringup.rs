@@ -52,6 +52,8 @@ impl fmt::Display for Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Vectors {
     queues: u16,
+    granted: u16,
+    reserved: u16,
     pub(crate) error: Option<Vector>,
 }
 
@@ -59,11 +61,18 @@ impl Vectors {
     fn new(config: &DeviceConfig, granted: u16) -> Result<Self, Cause> {
         let reserved = if config.master { 2 } else { 1 };
         let queues = granted.saturating_sub(reserved);
-        if queues == 0 && config.moderation.interrupt {
-            return Err(Cause::NoVectors { granted, reserved });
-        }
         let error = if config.master && granted >= reserved { Some(Vector(granted - 1)) } else { None };
-        Ok(Self { queues, error })
+        let vectors = Self { queues, granted, reserved, error };
+        if config.moderation.interrupt {
+            vectors.check_queues()?;
+        }
+        Ok(vectors)
+    }
+
+    /// Is there a vector for queues?
+    pub(crate) fn check_queues(self) -> Result<(), Cause> {
+        let Self { granted, reserved, .. } = self;
+        if self.queues == 0 { Err(Cause::NoVectors { granted, reserved }) } else { Ok(()) }
     }
 
     /// The vector of a queue; queues share when there are fewer vectors. 0, and unused, when everything is polled.

@@ -26,6 +26,9 @@ const RESET_NS: u64 = 2_000;
 /// Link status and alignment both good.
 const STATUS_ALIGNED: u32 = 3;
 
+/// RS-FEC of receiver and transmitter.
+const RSFEC_BOTH: u32 = 3;
+
 /// Check that a CMAC is there.
 pub(crate) fn probe(mmio: &impl Mmio, port: PortId) -> Result<(), Cause> {
     match mmio.read32(Bar::Shell, shell::cmac(port) + cmac::CORE_VERSION)? {
@@ -42,7 +45,7 @@ pub(crate) fn set_up<P: Platform>(platform: &P, config: &DeviceConfig, port: Por
     reset(platform, port, config.timeouts.reset_ns)?;
     let write = |offset, value| mmio.write32(Bar::Shell, shell::cmac(port) + offset, value);
     if config.rs_fec {
-        write(cmac::RSFEC_CONFIG_ENABLE, 3)?;
+        write(cmac::RSFEC_CONFIG_ENABLE, RSFEC_BOTH)?;
         write(cmac::RSFEC_CONFIG_INDICATION_CORRECTION, 7)?;
     }
     if config.own_port != Some(port) {
@@ -88,6 +91,11 @@ fn reset<P: Platform>(platform: &P, port: PortId, limit_ns: u64) -> Result<(), C
 /// Switch the receiver: while it is off, frames are discarded and counted by the card.
 pub(crate) fn enable_rx(mmio: &impl Mmio, port: PortId, on: bool) -> Result<(), MmioError> {
     mmio.write32(Bar::Shell, shell::cmac(port) + cmac::CONFIGURATION_RX_REG1, if on { ENABLE } else { 0 })
+}
+
+/// Is RS-FEC on, both ways?
+pub(crate) fn rs_fec(mmio: &impl Mmio, port: PortId) -> Result<bool, MmioError> {
+    Ok(mmio.read32(Bar::Shell, shell::cmac(port) + cmac::RSFEC_CONFIG_ENABLE)? & RSFEC_BOTH == RSFEC_BOTH)
 }
 
 /// Both directions off.

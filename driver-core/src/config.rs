@@ -187,10 +187,10 @@ impl DeviceConfig {
 }
 
 /// The spacing of functions in the queue space, by the vendor driver's convention.
-const QUEUES_PER_FUNCTION: u16 = 64;
+pub(crate) const QUEUES_PER_FUNCTION: u16 = 64;
 
 /// Absolute queues that a QDMA can have.
-const QUEUES_MAX: u32 = 2048;
+pub(crate) const QUEUES_MAX: u32 = 2048;
 
 /// Smallest MTU: what IPv4 asks of every host (RFC 791), and Linux's `ETH_MIN_MTU`.
 pub const MTU_MIN: u16 = 68;

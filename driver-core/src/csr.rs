@@ -12,8 +12,11 @@ use crate::platform::{Mmio, MmioError};
 use crate::ring::Span;
 use crate::tables::{self, Chosen, Table, TableKind};
 
-/// Ticks of 100 ns in cycles of 4 ns.
-const TIMER_TICK_CYCLES: u32 = 25;
+/// A cycle of the QDMA's user clock, 250 MHz.
+const CYCLE_NS: u32 = 4;
+
+/// Ticks of 100 ns.
+const TIMER_TICK_CYCLES: u32 = 100 / CYCLE_NS;
 
 /// Fetch up to 64 descriptors at once, write back every 4.
 const DSC_CFG: u32 = 6 << 3;
@@ -42,6 +45,16 @@ impl Sizes {
         let rings = read_table(mmio, qdma_csr::GLBL_RING_SIZE)?;
         let buffers = read_table(mmio, qdma_csr::C2H_BUFFER_SIZE)?;
         Self::choose(config, page_bytes, rings, buffers, false)
+    }
+
+    /// The same tables, other entries of them.
+    pub(crate) fn chosen_again(&self, config: &DeviceConfig, page_bytes: usize) -> Result<Self, Cause> {
+        Self::choose(config, page_bytes, self.rings.values, self.buffers.values, false)
+    }
+
+    /// The ring sizes that the card has.
+    pub(crate) fn ring_choices(&self) -> [u16; tables::LEN] {
+        self.rings.values
     }
 
     fn choose(
@@ -131,7 +144,12 @@ fn write_table(mmio: &impl Mmio, first: u32, values: &[u16; tables::LEN]) -> Res
     (0..).zip(values).try_for_each(|(i, value)| mmio.write32(Bar::Qdma, first + 4 * i, u32::from(*value)))
 }
 
-fn read_table(mmio: &impl Mmio, first: u32) -> Result<[u16; tables::LEN], MmioError> {
+/// Nanoseconds of a timer tick, as programmed.
+pub(crate) fn tick_ns(mmio: &impl Mmio) -> Result<u32, MmioError> {
+    mmio.read32(Bar::Qdma, qdma_csr::INTERRUPT_TIMER_TICK).map(|cycles| cycles.saturating_mul(CYCLE_NS))
+}
+
+pub(crate) fn read_table(mmio: &impl Mmio, first: u32) -> Result<[u16; tables::LEN], MmioError> {
     let mut values = [0; tables::LEN];
     for (i, value) in (0..).zip(&mut values) {
         *value = (mmio.read32(Bar::Qdma, first + 4 * i)? & 0xFFFF) as u16;

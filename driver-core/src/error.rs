@@ -5,9 +5,10 @@ use regs::{PortId, Qid};
 use crate::bringup::Step;
 use crate::config::ConfigError;
 use crate::context::ContextError;
+use crate::ethtool::EthtoolError;
 use crate::geometry::GeometryError;
 use crate::platform::{DmaError, InterruptError, MmioError};
-use crate::ring::QueueFault;
+use crate::ring::{ModerationError, QueueFault};
 use crate::rss::RssError;
 use crate::tables::TableError;
 
@@ -86,6 +87,23 @@ pub enum ChangeError {
     /// A context could not be written; the settings are as far as they came.
     #[error(transparent)]
     Context(#[from] ContextError),
+    /// A request of ethtool's that the card can't fulfil; nothing was changed.
+    #[error(transparent)]
+    Ethtool(#[from] EthtoolError),
+    /// The setting can't work with the others, or with the platform; nothing was changed.
+    #[error(transparent)]
+    Refused(Cause),
+    /// A port could not be set up.
+    #[error("{port} can't be set up: {cause}")]
+    Port {
+        /// Which.
+        port: PortId,
+        /// Why.
+        cause: Cause,
+    },
+    /// A queue failed by the change.
+    #[error(transparent)]
+    Queue(#[from] QueueFault),
     /// Stop.
     #[error(transparent)]
     Stop(#[from] StopError),
@@ -101,6 +119,15 @@ pub enum ChangeError {
         /// Counted from the function's first.
         rel_qid: u16,
     },
+}
+
+impl From<ModerationError> for ChangeError {
+    fn from(error: ModerationError) -> Self {
+        match error {
+            ModerationError::Config(cause) => cause.into(),
+            ModerationError::Fault(cause) => cause.into(),
+        }
+    }
 }
 
 /// Why a step failed.

@@ -36,6 +36,7 @@
 //! | `napi` | when it is polled |
 //! | `hook` | who sees its frames first |
 //! | `rss` | which queue a frame goes to |
+//! | `ethtool` | settings as people ask for them |
 //! | `statistics` | what was moved and lost |
 //! | `driver` | all of it together |
 #![no_std]
@@ -51,6 +52,7 @@ mod context;
 mod csr;
 mod driver;
 mod error;
+pub mod ethtool;
 mod geometry;
 pub mod hook;
 mod napi;

@@ -68,6 +68,8 @@ enum Parked<P: Platform, S> {
 pub struct Driver<P: Platform, S: PageSource<P::Dma> = KeptPages<<P as Platform>::Dma>> {
     platform: Arc<P>,
     config: DeviceConfig,
+    /// Queues that bring-up asked for.
+    queues_at_birth: u16,
     sizes: Sizes,
     vectors: Vectors,
     limits: Arc<TxLimits>,
@@ -96,6 +98,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         let mac = config.own_port.map(|port| Arc::new(MacStatistics::new(port)));
         Ok(Self {
             platform,
+            queues_at_birth: config.queues,
             config,
             sizes,
             vectors,

@@ -144,7 +144,8 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         };
         let completions = CompletionContext {
             en_stat_desc: true,
-            en_int: moderation.interrupt,
+            // Each doorbell says whether it asks for an interrupt: the setting may change while the queue runs.
+            en_int: self.vectors.check_queues().is_ok(),
             trigger_mode: moderation.mode,
             func_id,
             counter_index: moderation.counter_index,
@@ -237,7 +238,6 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         let at = self.queues.partition_point(|other| other.rx.rel_qid() < pair.rx.rel_qid());
         self.queues.insert(at, pair);
     }
-
 }
 
 /// What has stopped the queues of a pair.

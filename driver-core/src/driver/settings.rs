@@ -5,7 +5,7 @@ use regs::PortId;
 use super::Driver;
 use crate::config::{self, Moderation};
 use crate::error::ChangeError;
-use crate::platform::{MmioError, Platform};
+use crate::platform::{Interrupts, MmioError, Platform};
 use crate::ring::PageSource;
 use crate::{CardErrors, bringup, card_errors, cmac, rss};
 
@@ -13,6 +13,52 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// When a receive queue notifies: its own setting, or all queues'.
     pub(super) fn moderation_of(&self, rel_qid: u16) -> Moderation {
         self.moderation.get(&rel_qid).copied().unwrap_or(self.config.moderation)
+    }
+
+    /// Set when receive queues notify: one, or all and those to come. In force at once on queues that run, and kept over a
+    /// down and up.
+    ///
+    /// # Errors
+    /// [`ChangeError::Config`] for a rule by which frames could wait for ever, [`ChangeError::Refused`] without vectors,
+    /// [`ChangeError::NoSuchQueue`], [`ChangeError::Stop`] (lent out): nothing was changed. [`ChangeError::Queue`]: a queue
+    /// has failed by it.
+    pub fn set_moderation(&mut self, rel_qid: Option<u16>, moderation: Moderation) -> Result<(), ChangeError> {
+        self.refuse_if_lent()?;
+        moderation.check()?;
+        if moderation.interrupt {
+            self.vectors.check_queues().map_err(ChangeError::Refused)?;
+        }
+        match rel_qid {
+            Some(rel_qid) => {
+                self.known_queue(rel_qid)?;
+                self.moderation.insert(rel_qid, moderation);
+            }
+            None => {
+                self.config.moderation = moderation;
+                self.moderation.clear();
+            }
+        }
+        self.renew_moderation(moderation)
+    }
+
+    /// Bring those queues that run in line with the setting that was just made.
+    fn renew_moderation(&mut self, moderation: Moderation) -> Result<(), ChangeError> {
+        let mut done = Ok(());
+        for at in 0..self.queues.len() {
+            let rel_qid = self.queues[at].rx.rel_qid();
+            if self.moderation_of(rel_qid) != moderation || self.queues[at].rx.moderation() == moderation {
+                continue;
+            }
+            // The vector first, so that a notification that comes at once is not lost.
+            if moderation.interrupt {
+                self.platform
+                    .interrupts()
+                    .enable(self.vectors.of_queue(rel_qid))
+                    .map_err(|cause| ChangeError::Refused(cause.into()))?;
+            }
+            done = done.and(self.queues[at].rx.set_moderation(moderation).map_err(ChangeError::from));
+        }
+        done
     }
 
     /// Change the MTU, at once and for all queues. Accepted means in force: frames up to it are sent, and the card passes
