@@ -35,6 +35,7 @@
 //! | `ring` | our side of a queue |
 //! | `napi` | when it is polled |
 //! | `hook` | who sees its frames first |
+//! | `pool` | where a receive queue's pages come from and go back to |
 //! | `rss` | which queue a frame goes to |
 //! | `ethtool` | settings as people ask for them |
 //! | `statistics` | what was moved and lost |
@@ -57,9 +58,11 @@ mod geometry;
 pub mod hook;
 mod napi;
 mod platform;
+pub mod pool;
 mod ring;
 pub mod rss;
 pub mod statistics;
+mod sync;
 mod tables;
 mod wait;
 

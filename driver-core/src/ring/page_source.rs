@@ -14,6 +14,11 @@ pub trait PageSource<D: DmaMemory> {
         Direction::FromDevice
     }
 
+    /// Bytes of each page or fragment that it gives: the room that a buffer has, headroom and tailroom included.
+    fn buffer_bytes(&self, dma: &D) -> usize {
+        dma.page_size()
+    }
+
     /// A mapped page for the card to write.
     ///
     /// # Errors
