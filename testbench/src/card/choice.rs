@@ -60,14 +60,22 @@ impl Choice {
     /// # Errors
     /// [`ExecuteError`].
     pub fn make(&self, shape: &Shape) -> Result<Box<dyn Card>, ExecuteError> {
+        self.make_with(shape, qdma_config(shape))
+    }
+
+    /// Make it with a QDMA of one's own choice.
+    ///
+    /// # Errors
+    /// [`ExecuteError`].
+    pub fn make_with(&self, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn Card>, ExecuteError> {
         match self.name.as_str() {
             "model" => {
                 let shell =
                     Shell::new(self.shell_config(shape)).map_err(|error| ExecuteError::Card(error.to_string()))?;
-                Ok(Box::new(ModelCard::new(shell, Qdma::new(qdma_config(shape)), shape.ports)))
+                Ok(Box::new(ModelCard::new(shell, Qdma::new(qdma), shape.ports)))
             }
             #[cfg(feature = "rtl")]
-            "hybrid" => super::hybrid::make(self, shape),
+            "hybrid" => super::hybrid::make(self, shape, qdma),
             #[cfg(not(feature = "rtl"))]
             "hybrid" => Err(ExecuteError::Build(
                 "this onic was built without RTL (ONIC_NO_RTL=1); --card model is there".into(),

@@ -8,14 +8,14 @@
 use std::path::PathBuf;
 
 use models::host_memory::HostMemory;
-use models::qdma::Qdma;
+use models::qdma::{Qdma, QdmaConfig};
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
 use rtl_bridge::tops::{self, Library, LoadError, ShellShape};
 use rtl_bridge::verilated::Window;
 
 use super::beats::{FrameTap, RtlConfig, ShellRtl, StartError};
-use super::{Card, CardError, Choice, Observation, Shape, Stalls, Stop, WireFrame, qdma_config};
+use super::{Card, CardError, Choice, Observation, Shape, Stalls, Stop, WireFrame};
 use crate::execute::ExecuteError;
 
 /// Time that a register access to the QDMA takes, as on the model.
@@ -42,7 +42,7 @@ pub struct HybridCard {
 ///
 /// # Errors
 /// [`ExecuteError`].
-pub fn make(choice: &Choice, shape: &Shape) -> Result<Box<dyn Card>, ExecuteError> {
+pub fn make(choice: &Choice, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn Card>, ExecuteError> {
     let config = config(choice, shape)?;
     let top = ShellShape {
         functions: shape.functions,
@@ -51,7 +51,7 @@ pub fn make(choice: &Choice, shape: &Shape) -> Result<Box<dyn Card>, ExecuteErro
         ..ShellShape::default()
     };
     let library = library(&top).map_err(|error| ExecuteError::Build(error.to_string()))?;
-    let mut card = HybridCard::new(&library, &config, Qdma::new(qdma_config(shape)))
+    let mut card = HybridCard::new(&library, &config, Qdma::new(qdma))
         .map_err(|error| ExecuteError::Card(error.to_string()))?;
     card.coverage.clone_from(&choice.rtl.coverage);
     Ok(Box::new(card))
