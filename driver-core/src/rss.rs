@@ -4,7 +4,7 @@
 //! function's first), and adds the function's base. Key and table are written as `ethtool -X` gives them, and read back
 //! from the card, so that what is shown is what is in force.
 //!
-//! Bytes of a key are in ethtool's order: byte k is byte lane k mod 4 of register k / 4 (`spec/qdma.md` section 10).
+//! A [`Key`] is `regs`': bytes in ethtool's order, registers, one number.
 
 use regs::{Bar, FuncId};
 
@@ -13,8 +13,7 @@ use crate::platform::{Mmio, MmioError};
 /// Entries of the indirection table.
 pub const TABLE_LEN: usize = regs::qdma_function::INDIRECTION_TABLE_COUNT as usize;
 
-/// Bytes of the hash key.
-pub const KEY_BYTES: usize = 40;
+pub use regs::rss::{KEY_LEN_BYTES, KEY_WORDS, Key, KeyError};
 
 /// How a card hashes. The two agree on no input, so that neither is ever a silent default for the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,12 +56,6 @@ pub enum RssError {
         /// How many were given.
         len: usize,
     },
-    /// The key has 40 bytes.
-    #[error("an RSS key has {KEY_BYTES} bytes, not {len}")]
-    KeyLength {
-        /// How many were given.
-        len: usize,
-    },
     /// The card has no such hash.
     #[error("the card computes the hash `{}`, not `{}`", CARD_HASH.name(), .asked.name())]
     HashFunction {
@@ -72,57 +65,6 @@ pub enum RssError {
     /// Weights or a queue count from which no table can be made.
     #[error("a table needs at least one queue with a weight above 0")]
     Weights,
-}
-
-/// A hash key, in ethtool's byte order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Key(pub [u8; KEY_BYTES]);
-
-impl Key {
-    /// The shell's own key after reset, `17:14:e3:d6:…:9c:7c` (`qdma_subsystem_function_register.sv`, last word first).
-    pub const SHELL_DEFAULT: Key = Key::from_words([
-        0xD6E3_1417,
-        0x376C_C87E,
-        0x011B_A7A6,
-        0xDC1B_91BB,
-        0x7872_E224,
-        0xBFD0_404B,
-        0x2603_74B8,
-        0xD927_0F6F,
-        0x18DC_4386,
-        0x7C9C_37DE,
-    ]);
-
-    /// Take a key from a slice.
-    ///
-    /// # Errors
-    /// [`RssError::KeyLength`] unless it has exactly 40 bytes.
-    pub fn from_slice(bytes: &[u8]) -> Result<Self, RssError> {
-        bytes.try_into().map(Key).map_err(|_| RssError::KeyLength { len: bytes.len() })
-    }
-
-    /// The ten registers, the one at the lowest address first.
-    pub const fn to_words(self) -> [u32; KEY_BYTES / 4] {
-        let mut words = [0; KEY_BYTES / 4];
-        let mut word = 0;
-        while word < words.len() {
-            let k = 4 * word;
-            words[word] = u32::from_le_bytes([self.0[k], self.0[k + 1], self.0[k + 2], self.0[k + 3]]);
-            word += 1;
-        }
-        words
-    }
-
-    /// The key that these ten registers hold.
-    pub const fn from_words(words: [u32; KEY_BYTES / 4]) -> Self {
-        let mut bytes = [0; KEY_BYTES];
-        let mut k = 0;
-        while k < KEY_BYTES {
-            bytes[k] = words[k / 4].to_le_bytes()[k % 4];
-            k += 1;
-        }
-        Key(bytes)
-    }
 }
 
 /// An indirection table: 128 queues, counted from the function's first.
@@ -217,7 +159,7 @@ pub(crate) fn write_key(mmio: &impl Mmio, func: FuncId, key: Key) -> Result<(), 
 
 /// Read the key in force.
 pub(crate) fn read_key(mmio: &impl Mmio, func: FuncId) -> Result<Key, MmioError> {
-    let mut words = [0; KEY_BYTES / 4];
+    let mut words = [0; KEY_WORDS];
     for (word, value) in words.iter_mut().enumerate() {
         *value = mmio.read32(Bar::Shell, key_offset(func, word))?;
     }
@@ -235,28 +177,6 @@ fn key_offset(func: FuncId, word: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn key_bytes_lie_in_the_registers_as_rss_02_says() {
-        let key = Key(core::array::from_fn(|k| k as u8));
-        assert_eq!(&key.to_words()[..2], &[0x0302_0100, 0x0706_0504]);
-        assert_eq!(Key::from_words(key.to_words()), key);
-    }
-
-    #[test]
-    fn the_shells_default_key_reads_as_onic_07_says() {
-        let Key(bytes) = Key::SHELL_DEFAULT;
-        assert_eq!(&bytes[..6], &[0x17, 0x14, 0xE3, 0xD6, 0x7E, 0xC8]);
-        assert_eq!(&bytes[38..], &[0x9C, 0x7C]);
-    }
-
-    #[test]
-    fn only_40_bytes_make_a_key() {
-        for len in [0, 39, 41, 52] {
-            assert_eq!(Key::from_slice(&[7; 64][..len]), Err(RssError::KeyLength { len }));
-        }
-        assert!(Key::from_slice(&[7; 40]).is_ok());
-    }
 
     #[test]
     fn shares_differ_by_one_entry_at_most() {

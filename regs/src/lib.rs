@@ -27,6 +27,7 @@ pub mod doorbell;
 mod field;
 mod generated;
 mod ids;
+pub mod rss;
 mod table;
 #[cfg(any(feature = "std", test))]
 pub mod walk;

@@ -76,8 +76,7 @@ pub fn apply(loaded: &Loaded, card: &mut Choice) {
 /// # Errors
 /// Not 40 bytes in one of the spellings.
 pub fn parse_key(text: &str) -> Result<Key> {
-    let key: models::rss::Key = text.parse().with_context(|| format!("RSS key `{text}`"))?;
-    Ok(Key(*key.bytes()))
+    text.parse().with_context(|| format!("RSS key `{text}`"))
 }
 
 /// A table as on the command line.

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bitvec::prelude::*;
 
-use super::key::KEY_LEN_BYTES;
+use super::KEY_LEN_BYTES;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;

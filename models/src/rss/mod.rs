@@ -22,7 +22,6 @@
 //! Source: shell.md section 9; cases ONIC-07, RSS-01, RSS-02, RSS-06, RSS-10, RSS-11, RSS-13.
 
 mod classify;
-mod key;
 mod microsoft;
 mod opennic;
 pub mod upstream;
@@ -30,9 +29,9 @@ pub mod upstream;
 use std::fmt;
 
 pub use classify::{Difference, Driven, classify_difference, classify_stream};
-pub use key::{KEY_LEN_BYTES, Key, KeyError};
 pub use microsoft::{MicrosoftInput, microsoft, microsoft_reference};
 pub use opennic::{OpennicInput, Tables, opennic, opennic_reference};
+pub use regs::rss::{KEY_LEN_BYTES, Key, KeyError};
 
 /// Entries of an indirection table. Source: shell.md section 7.2.
 pub const INDIRECTION_ENTRIES: usize = 128;

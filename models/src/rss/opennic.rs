@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 
 use bitvec::prelude::*;
 
-use super::key::KEY_LEN_BYTES;
+use super::KEY_LEN_BYTES;
 
 /// First window of each field. Source: shell.md section 9.2.
 const PROTOCOL_BASE: usize = 4;

@@ -51,7 +51,7 @@ fn print_key(key: &Key, json: bool) {
         let registers: Vec<String> = (0..10).map(|i| format!("{:#010x}", key.word(i))).collect();
         println!(
             "{}",
-            json!({ "version": 1, "ethtool": key.to_string(), "number": key.number(), "registers": registers })
+            json!({ "version": 1, "ethtool": key.to_string(), "number": key.number().to_string(), "registers": registers })
         );
         return;
     }

@@ -125,7 +125,7 @@ impl Bed {
 
     /// The key in force, in ethtool's order.
     pub(super) fn key(&self) -> [u8; 40] {
-        let Some(seed) = self.key else { return Key::SHELL_DEFAULT.0 };
+        let Some(seed) = self.key else { return Key::DEFAULT.0 };
         let mut key = [0; 40];
         Rng::named(seed, "key").fill(&mut key);
         key

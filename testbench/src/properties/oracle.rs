@@ -64,7 +64,7 @@ mod tests {
         frame[23] = 17;
         frame[26..34].copy_from_slice(&[24, 231, 42, 60, 201, 203, 68, 117]);
         frame[34..38].copy_from_slice(&[0x07, 0x77, 0xbf, 0xdc]);
-        assert_eq!(hash(&driver_core::rss::Key::SHELL_DEFAULT.0, &frame), 0x08a4_cc88);
+        assert_eq!(hash(&driver_core::rss::Key::DEFAULT.0, &frame), 0x08a4_cc88);
     }
 
     #[test]

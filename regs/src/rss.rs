@@ -1,36 +1,48 @@
-//! The hash key and its three spellings.
+//! The RSS hash key, in the three forms in which people meet it: bytes, registers, and one number.
+//!
+//! Byte k is byte lane k mod 4 of key register k / 4, so bit n of the shell's 320-bit key is bit n mod 8 of byte n / 8
+//! (`spec/qdma.md` section 10; case RSS-02).
 
-use std::fmt;
-use std::str::FromStr;
+use core::fmt;
+use core::str::FromStr;
 
-/// Bytes of a key: 320 bits. Source: shell.md section 7.2.
+/// Bytes of a key: 320 bits.
 pub const KEY_LEN_BYTES: usize = 40;
+
+/// Registers of a key.
+pub const KEY_WORDS: usize = KEY_LEN_BYTES / 4;
 
 /// A hash key, in the order in which `ethtool -X … hkey` takes its bytes.
 ///
 /// Parsing takes `17:14:e3:…:7c` (ethtool), the same without colons, or `0x…`: the one 320-bit number as RTL writes it,
 /// most significant digit first, so that its *last* two digits are byte 0. Always 40 bytes; a `0x` number may not be
 /// shortened either, since a lost digit would shift the whole key.
+///
+/// ```
+/// use regs::rss::Key;
+/// let key: Key = "0x7c9c37de18dc4386d9270f6f260374b8bfd0404b7872e224dc1b91bb011ba7a6376cc87ed6e31417".parse()?;
+/// assert_eq!(key, Key::DEFAULT);
+/// assert_eq!(key.to_words()[0], 0xd6e3_1417);
+/// assert!(key.to_string().starts_with("17:14:e3:d6:"));
+/// # Ok::<(), regs::rss::KeyError>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key(pub [u8; KEY_LEN_BYTES]);
 
-/// Text that is no key. The key in force stays.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+/// What is no key. The key in force stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyError {
     /// Some other number of bytes.
-    #[error("a hash key has 40 bytes, this has {len_bytes}")]
     Length {
         /// What was given.
         len_bytes: usize,
     },
     /// An odd number of hexadecimal digits, so no number of bytes at all.
-    #[error("a hash key has 80 hexadecimal digits, this has {digits}")]
     OddDigits {
         /// What was given.
         digits: usize,
     },
     /// A character that is neither a hexadecimal digit nor a colon between two bytes.
-    #[error("{found:?} at character {position} is not part of a hash key (hexadecimal digits; colons between bytes)")]
     Character {
         /// The character.
         found: char,
@@ -39,10 +51,27 @@ pub enum KeyError {
     },
 }
 
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KeyError::Length { len_bytes } => write!(f, "a hash key has {KEY_LEN_BYTES} bytes, this has {len_bytes}"),
+            KeyError::OddDigits { digits } => {
+                write!(f, "a hash key has {} hexadecimal digits, this has {digits}", 2 * KEY_LEN_BYTES)
+            }
+            KeyError::Character { found, position } => write!(
+                f,
+                "{found:?} at character {position} is not part of a hash key (hexadecimal digits; colons between bytes)"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for KeyError {}
+
 impl Key {
     /// The shell's key after reset.
     ///
-    /// Source: shell.md section 7.2; as `ethtool -x` shows it, case ONIC-07.
+    /// Source: `qdma_subsystem_function_register.sv`, last word first; as `ethtool -x` shows it, case ONIC-07.
     pub const DEFAULT: Key = Key::from_words([
         0xd6e3_1417,
         0x376c_c87e,
@@ -56,8 +85,16 @@ impl Key {
         0x7c9c_37de,
     ]);
 
-    /// From the ten key registers, 0x600 first.
-    pub const fn from_words(words: [u32; 10]) -> Key {
+    /// Take a key from a slice.
+    ///
+    /// # Errors
+    /// [`KeyError::Length`] unless it has exactly 40 bytes.
+    pub fn from_slice(bytes: &[u8]) -> Result<Key, KeyError> {
+        bytes.try_into().map(Key).map_err(|_| KeyError::Length { len_bytes: bytes.len() })
+    }
+
+    /// From the ten key registers, the one at the lowest address first.
+    pub const fn from_words(words: [u32; KEY_WORDS]) -> Key {
         let mut bytes = [0; KEY_LEN_BYTES];
         let mut k = 0;
         while k < KEY_LEN_BYTES {
@@ -65,6 +102,11 @@ impl Key {
             k += 1;
         }
         Key(bytes)
+    }
+
+    /// The ten key registers.
+    pub fn to_words(self) -> [u32; KEY_WORDS] {
+        core::array::from_fn(|i| self.word(i))
     }
 
     /// The bytes.
@@ -83,10 +125,9 @@ impl Key {
         self.0[4 * i..4 * i + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// The key as RTL writes it: `0x` and 80 digits, most significant first.
-    pub fn number(&self) -> String {
-        let digits: String = self.0.iter().rev().map(|b| format!("{b:02x}")).collect();
-        format!("0x{digits}")
+    /// To be shown as RTL writes it: `0x` and 80 digits, most significant first.
+    pub fn number(&self) -> Number<'_> {
+        Number(self)
     }
 }
 
@@ -106,6 +147,17 @@ impl fmt::Display for Key {
     }
 }
 
+/// [`Key::number`].
+#[derive(Clone, Copy, Debug)]
+pub struct Number<'a>(&'a Key);
+
+impl fmt::Display for Number<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0x")?;
+        self.0.0.iter().rev().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 impl FromStr for Key {
     type Err = KeyError;
 
@@ -113,34 +165,39 @@ impl FromStr for Key {
         let text = text.trim();
         match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(number) => {
-                let mut bytes = exactly_40(&hex_bytes(number, 2, false)?)?;
+                let mut bytes = hex_bytes(number, 2, false)?;
                 bytes.reverse();
                 Ok(Key(bytes))
             }
-            None => Ok(Key(exactly_40(&hex_bytes(text, 0, text.contains(':'))?)?)),
+            None => hex_bytes(text, 0, text.contains(':')).map(Key),
         }
     }
 }
 
-/// Pairs of hexadecimal digits; with `colons`, one colon between each two pairs and nowhere else.
-fn hex_bytes(text: &str, offset: usize, colons: bool) -> Result<Vec<u8>, KeyError> {
-    let mut nibbles = Vec::with_capacity(2 * KEY_LEN_BYTES);
+/// Pairs of hexadecimal digits; with `colons`, one colon between each two pairs and nowhere else. `offset` is where `text`
+/// begins in what was given.
+fn hex_bytes(text: &str, offset: usize, colons: bool) -> Result<[u8; KEY_LEN_BYTES], KeyError> {
+    let mut bytes = [0; KEY_LEN_BYTES];
+    let mut digits = 0;
     for (position, found) in text.chars().enumerate() {
         let between = colons && position % 3 == 2;
         match found.to_digit(16) {
-            Some(nibble) if !between => nibbles.push(nibble as u8),
+            Some(digit) if !between => {
+                // Digits past the 80th are counted, and refused below.
+                if let Some(byte) = bytes.get_mut(digits / 2) {
+                    *byte = *byte << 4 | digit as u8;
+                }
+                digits += 1;
+            }
             None if between && found == ':' => {}
             _ => return Err(KeyError::Character { found, position: position + offset }),
         }
     }
-    if nibbles.len() % 2 != 0 {
-        return Err(KeyError::OddDigits { digits: nibbles.len() });
+    match digits {
+        _ if digits % 2 != 0 => Err(KeyError::OddDigits { digits }),
+        _ if digits == 2 * KEY_LEN_BYTES => Ok(bytes),
+        _ => Err(KeyError::Length { len_bytes: digits / 2 }),
     }
-    Ok(nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
-}
-
-fn exactly_40(bytes: &[u8]) -> Result<[u8; KEY_LEN_BYTES], KeyError> {
-    bytes.try_into().map_err(|_| KeyError::Length { len_bytes: bytes.len() })
 }
 
 #[cfg(test)]
@@ -152,7 +209,7 @@ mod tests {
         let text = Key::DEFAULT.to_string();
         assert!(text.starts_with("17:14:e3:d6:7e:c8:") && text.ends_with(":9c:7c"), "{text}");
         assert_eq!(
-            Key::DEFAULT.number(),
+            Key::DEFAULT.number().to_string(),
             "0x7c9c37de18dc4386d9270f6f260374b8bfd0404b7872e224dc1b91bb011ba7a6376cc87ed6e31417"
         );
     }
@@ -160,7 +217,8 @@ mod tests {
     #[test]
     fn three_spellings_give_one_key() {
         let colons = Key::DEFAULT.to_string();
-        for text in [colons.clone(), colons.replace(':', ""), colons.to_uppercase(), Key::DEFAULT.number()] {
+        for text in [colons.clone(), colons.replace(':', ""), colons.to_uppercase(), Key::DEFAULT.number().to_string()]
+        {
             assert_eq!(text.parse(), Ok(Key::DEFAULT), "{text}");
         }
     }
@@ -178,6 +236,7 @@ mod tests {
     #[test]
     fn rss_13_only_40_bytes_are_a_key() {
         for len_bytes in [0, 39, 41, 52] {
+            assert_eq!(Key::from_slice(&[7; 64][..len_bytes]), Err(KeyError::Length { len_bytes }));
             for prefix in ["", "0x"] {
                 let text = format!("{prefix}{}", "5a".repeat(len_bytes));
                 assert_eq!(text.parse::<Key>(), Err(KeyError::Length { len_bytes }), "{text}");
