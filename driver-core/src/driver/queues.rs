@@ -82,7 +82,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             span: self.sizes.rx_span,
             geometry: self.sizes.geometry,
             moderation: self.moderation_of(rel_qid),
-            ledger: self.cells.rx_ledger(rel_qid),
+            ledger: self.cells.rx_ledger(rel_qid, &source.statistics()),
         };
         let mut queue = RxQueue::new(parts, source).map_err(|(cause, _)| cause)?;
         match self.open_rx(&mut queue) {

@@ -21,7 +21,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             func: self.config.func,
             mac: self.mac.as_deref(),
             queues: &self.queue_statistics(),
-            pools: Vec::new(),
+            pools: self.cells.pools(),
         })
     }
 

@@ -433,6 +433,10 @@ impl<D: DmaMemory, R: RecycleRing<D::DevicePage>> PageSource<D> for PagePool<D, 
         }
     }
 
+    fn statistics(&self) -> PoolStatistics {
+        PagePool::statistics(self)
+    }
+
     #[inline]
     fn acquire(&mut self, dma: &D) -> Result<D::DevicePage, DmaError> {
         match self.config.buffer {

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::platform::{Direction, DmaError, DmaMemory};
+use crate::pool::PoolStatistics;
 
 /// Supplies a receive queue with mapped pages and takes them back.
 ///
@@ -17,6 +18,11 @@ pub trait PageSource<D: DmaMemory> {
     /// Bytes of each page or fragment that it gives: the room that a buffer has, headroom and tailroom included.
     fn buffer_bytes(&self, dma: &D) -> usize {
         dma.page_size()
+    }
+
+    /// What it has counted: page pools do.
+    fn statistics(&self) -> PoolStatistics {
+        PoolStatistics::default()
     }
 
     /// A mapped page for the card to write.

@@ -247,6 +247,10 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     pub(crate) fn complete(&mut self, arm: bool) -> Result<(), QueueFault> {
         self.give_credit(arm)?;
         self.publish_counters();
+        if arm {
+            // The ring is empty: there is time.
+            self.ledger.publish_pool(&self.source.statistics());
+        }
         Ok(())
     }
 
@@ -568,6 +572,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
             }
         }
         self.source.drain(dma);
+        self.ledger.publish_pool(&self.source.statistics());
         self.source
     }
 }

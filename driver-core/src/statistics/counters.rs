@@ -9,6 +9,7 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::workers::Worker;
+use crate::pool::PoolStatistics;
 
 /// A block of counters: the plain struct that its owner counts in, and its shared image.
 macro_rules! counters {
@@ -160,17 +161,50 @@ impl TxCounters {
     }
 }
 
+/// Values of [`PoolStatistics`].
+const POOL_VALUES: usize = 11;
+
+/// The shared image of the page pools of one queue number, those of earlier queues included.
+#[derive(Debug, Default)]
+pub(crate) struct PoolCell([AtomicU64; POOL_VALUES]);
+
+impl PoolCell {
+    /// As last published, in the order of [`PoolStatistics::named`].
+    pub(crate) fn load(&self) -> [u64; POOL_VALUES] {
+        core::array::from_fn(|i| self.0[i].load(Ordering::Relaxed))
+    }
+}
+
+fn pool_values(pool: &PoolStatistics) -> [u64; POOL_VALUES] {
+    pool.named().map(|(_, value)| value)
+}
+
 /// Where a receive queue publishes. Made by the driver, owned by the queue.
 #[derive(Debug)]
 pub(crate) struct RxLedger {
     queue: Arc<RxCell>,
+    pool: Arc<PoolCell>,
     worker: Arc<Worker>,
     published: RxCounters,
+    pool_published: [u64; POOL_VALUES],
 }
 
 impl RxLedger {
-    pub(crate) fn new(queue: Arc<RxCell>, worker: Arc<Worker>) -> Self {
-        Self { queue, worker, published: RxCounters::default() }
+    /// `source` is the page source's count so far: what it counted for an earlier queue was published by that one.
+    pub(crate) fn new(queue: Arc<RxCell>, pool: Arc<PoolCell>, worker: Arc<Worker>, source: &PoolStatistics) -> Self {
+        Self { queue, pool, worker, published: RxCounters::default(), pool_published: pool_values(source) }
+    }
+
+    /// Like [`RxLedger::publish`], for the page source. Less often: it has more values, and they matter less.
+    pub(crate) fn publish_pool(&mut self, now: &PoolStatistics) {
+        let now = pool_values(now);
+        for ((cell, now), before) in self.pool.0.iter().zip(now).zip(self.pool_published) {
+            if now != before {
+                let sum = cell.load(Ordering::Relaxed).wrapping_add(now.wrapping_sub(before));
+                cell.store(sum, Ordering::Relaxed);
+            }
+        }
+        self.pool_published = now;
     }
 
     /// Add what was counted since the last time. Costs a few plain stores; to be called once a batch.

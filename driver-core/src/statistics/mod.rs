@@ -22,5 +22,5 @@ pub use names::VENDOR_ROWS;
 pub use snapshot::{LinkStatistics, PortPart, QueueStatistics, Row, Statistics};
 pub use workers::{Traffic, Worker};
 
-pub(crate) use counters::{RxCell, RxLedger, TxCell, TxLedger};
+pub(crate) use counters::{PoolCell, RxCell, RxLedger, TxCell, TxLedger};
 pub(crate) use snapshot::{Cells, Source, read, read_port};

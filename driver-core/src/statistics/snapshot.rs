@@ -9,8 +9,9 @@ use regs::{FuncId, packet_adapter, qdma_common, shell};
 
 use super::mac::read64;
 use super::names::{ADAPTER, ADAPTER_OURS, MAC, Named, QDMA_COMMON, QDMA_FUNCTION};
-use super::{MacStatistics, RxCell, RxCounters, RxLedger, Traffic, TxCell, TxCounters, TxLedger, Worker};
+use super::{MacStatistics, PoolCell, RxCell, RxCounters, RxLedger, Traffic, TxCell, TxCounters, TxLedger, Worker};
 use crate::platform::{Mmio, MmioError};
+use crate::pool::PoolStatistics;
 
 /// One row of `ethtool -S`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -151,25 +152,36 @@ impl LinkStatistics {
     }
 }
 
-/// The cells of a function: one pair for each queue number that ever ran, one for each worker.
+/// The cells of one queue number.
+#[derive(Debug, Default)]
+struct QueueCells {
+    rx: Arc<RxCell>,
+    tx: Arc<TxCell>,
+    pool: Arc<PoolCell>,
+}
+
+/// The cells of a function: one set for each queue number that ever ran, one for each worker.
 #[derive(Debug, Default)]
 pub(crate) struct Cells {
-    queues: Vec<(Arc<RxCell>, Arc<TxCell>)>,
+    queues: Vec<QueueCells>,
     workers: Vec<Arc<Worker>>,
 }
 
 impl Cells {
     /// For a new receive queue of this number.
-    pub(crate) fn rx_ledger(&mut self, rel_qid: u16) -> RxLedger {
-        RxLedger::new(Arc::clone(&self.pair(rel_qid).0), self.worker(0))
+    pub(crate) fn rx_ledger(&mut self, rel_qid: u16, source: &PoolStatistics) -> RxLedger {
+        let worker = self.worker(0);
+        let cells = self.cells(rel_qid);
+        RxLedger::new(Arc::clone(&cells.rx), Arc::clone(&cells.pool), worker, source)
     }
 
     /// For a new transmit queue.
     pub(crate) fn tx_ledger(&mut self, rel_qid: u16) -> TxLedger {
-        TxLedger::new(Arc::clone(&self.pair(rel_qid).1), self.worker(0))
+        let worker = self.worker(0);
+        TxLedger::new(Arc::clone(&self.cells(rel_qid).tx), worker)
     }
 
-    fn pair(&mut self, rel_qid: u16) -> &(Arc<RxCell>, Arc<TxCell>) {
+    fn cells(&mut self, rel_qid: u16) -> &QueueCells {
         let at = usize::from(rel_qid);
         if self.queues.len() <= at {
             self.queues.resize_with(at + 1, Default::default);
@@ -190,14 +202,24 @@ impl Cells {
         self.workers.iter().map(|worker| worker.traffic())
     }
 
+    /// Page pools of all queues together, under Linux's names.
+    pub(crate) fn pools(&self) -> Vec<Row> {
+        let names = PoolStatistics::default().named().map(|(name, _)| name);
+        let mut sums = names.map(|_| 0u64);
+        for queue in &self.queues {
+            sums.iter_mut().zip(queue.pool.load()).for_each(|(sum, value)| *sum = sum.wrapping_add(value));
+        }
+        names.into_iter().zip(sums).map(|(name, value)| Row::new(name, value)).collect()
+    }
+
     /// The first `count` queue numbers, and those beyond them that ever ran.
     pub(crate) fn queues(&self, count: u16) -> Vec<QueueStatistics> {
         (0..count.max(self.queues.len() as u16)).map(|rel_qid| self.queue(rel_qid)).collect()
     }
 
     fn queue(&self, rel_qid: u16) -> QueueStatistics {
-        let pair = self.queues.get(usize::from(rel_qid));
-        let (rx, tx) = pair.map(|(rx, tx)| (rx.load(), tx.load())).unwrap_or_default();
+        let cells = self.queues.get(usize::from(rel_qid));
+        let (rx, tx) = cells.map(|cells| (cells.rx.load(), cells.tx.load())).unwrap_or_default();
         QueueStatistics { rel_qid, rx, tx }
     }
 }
