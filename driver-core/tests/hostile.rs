@@ -123,6 +123,18 @@ fn completions_without_buffers_are_refused() {
     assert_eq!(rx_fault(&mock, &mut driver), Some(fault));
 }
 
+/// A QDMA spreads one frame over 31 buffers at most (`spec/qdma.md` 5.3), however many are posted.
+#[test]
+fn a_frame_of_32_buffers_is_refused() {
+    let mock = Mock::new(10);
+    let mut driver = driver_up(&mock, config(1, 64));
+    mock.state().lies = true;
+    let len_bytes = 31 * 2048 + 1;
+    mock.poke_completion(0, 0, completion(true, false, 0, len_bytes));
+    let fault = QueueFault::Length { cidx: 0, len_bytes, descriptors: 32, outstanding: 62 };
+    assert_eq!(rx_fault(&mock, &mut driver), Some(fault));
+}
+
 #[test]
 fn a_tx_index_that_cannot_be_stops_the_queue() {
     for (raw, fault) in [

@@ -60,7 +60,8 @@ pub enum QueueFault {
         /// Its index.
         cidx: u16,
     },
-    /// A completion of a frame that can't be: no bytes, or more than the posted buffers hold.
+    /// A completion of a frame that can't be: no bytes, more than the posted buffers hold, or more than the 31 buffers that
+    /// the QDMA spreads one frame over.
     #[error("completion {cidx} has a frame of {len_bytes} bytes, {descriptors} buffers; {outstanding} are posted")]
     Length {
         /// Its index.

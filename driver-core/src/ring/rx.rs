@@ -14,7 +14,7 @@ use super::{PageSource, QueueFault, QueueState, Span, TxQueue, doorbell_offset};
 use crate::config::{ConfigError, Moderation};
 use crate::context::Contexts;
 use crate::error::StopError;
-use crate::geometry::BufferGeometry;
+use crate::geometry::{BufferGeometry, FRAME_BUFFERS_MAX};
 use crate::hook::{Layout, NoHook, RedirectTarget, Verdict, XdpBuff, XdpFrame, XdpHook};
 use crate::platform::{Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
 use crate::statistics::{RxCounters, RxLedger};
@@ -336,7 +336,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         let len_bytes = completion.len_bytes;
         let descriptors = self.geometry.descriptors_for(len_bytes);
         let outstanding = self.span.distance(self.desc_cidx, self.published);
-        if len_bytes == 0 || descriptors > outstanding {
+        if len_bytes == 0 || descriptors > outstanding.min(FRAME_BUFFERS_MAX) {
             return Err(QueueFault::Length { cidx, len_bytes, descriptors, outstanding });
         }
         Ok(())
