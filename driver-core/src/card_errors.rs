@@ -3,7 +3,10 @@
 //! Bits and masks differ between the 3.1 core, for which the vendor's driver was written, and EQDMA (`spec/qdma.md`
 //! sections 0 and 8): with 3.1's masks an EQDMA never reports a queue out of range, nor anything of H2C.
 
-use regs::{Bar, FuncId, qdma_csr};
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use regs::{Bar, FuncId, Qid, qdma_csr};
 
 use crate::config::IpVersion;
 use crate::platform::{Mmio, MmioError, Vector};
@@ -13,6 +16,10 @@ pub const LEAVES: usize = 7;
 
 /// Fires at the next error; the card clears it then.
 const ARM: u32 = 1 << 24;
+
+/// Times that the tree is read again because an error came while it was being cleared. One that comes faster than it can be
+/// cleared is left to the next interrupt.
+const ROUNDS: usize = 4;
 
 /// A status register that names errors, one a bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,32 +32,127 @@ pub struct Leaf {
     enable: u32,
     /// Its bit in the root register.
     root: u32,
+    /// Names of bits, for reports.
+    bits: &'static [(u8, &'static str)],
 }
 
-const fn leaf(name: &'static str, status: u32, mask: u32, enable: u32, root: u32) -> Leaf {
-    Leaf { name, status, mask, enable, root: 1 << root }
+impl Leaf {
+    /// What a bit stands for; `None` for one that no document at hand names.
+    pub fn name_of(&self, bit: u8) -> Option<&'static str> {
+        self.bits.iter().find(|(at, _)| *at == bit).map(|(_, name)| *name)
+    }
 }
+
+/// Bits of the descriptor register (`spec/qdma.md` sections 0 and 8).
+const DSC_Q31: &[(u8, &str)] = &[
+    (0, "poisoned read"),
+    (1, "unsupported request or completer abort"),
+    (2, "parameter mismatch"),
+    (3, "address mismatch"),
+    (4, "unexpected tag"),
+    (5, "function-level reset"),
+    (9, "timeout"),
+];
+const DSC_EQDMA: &[(u8, &str)] = &[
+    (1, "poisoned read"),
+    (2, "unsupported request or completer abort"),
+    (3, "byte count mismatch"),
+    (4, "parameter mismatch"),
+    (5, "address mismatch"),
+    (6, "unexpected tag"),
+    (8, "function-level reset"),
+    (9, "timeout"),
+    (16, "poisoned data"),
+    (19, "cancelled by function-level reset"),
+    (20, "DMA engine"),
+    (21, "invalid PIDX"),
+    (22, "cancelled request"),
+    (23, "double-bit"),
+    (24, "single-bit"),
+    (25, "port id"),
+];
+const TRQ_Q31: &[(u8, &str)] =
+    &[(0, "unmapped register"), (1, "queue out of range"), (2, "access by a VF"), (3, "timeout")];
+const TRQ_EQDMA: &[(u8, &str)] = &[
+    (0, "unmapped register"),
+    (1, "access by a VF"),
+    (3, "timeout"),
+    (4, "unmapped queue space"),
+    (5, "queue out of range"),
+    (7, "timeout in queue space"),
+];
+const C2H: &[(u8, &str)] = &[
+    (0, "mty mismatch"),
+    (1, "length mismatch"),
+    (2, "shared completion"),
+    (3, "queue mismatch"),
+    (4, "descriptor response"),
+    (6, "parity"),
+    (7, "MSI failed"),
+    (9, "descriptor count"),
+    (10, "port id"),
+    (12, "completion for an invalid queue"),
+    (13, "completion ring full"),
+    (14, "invalid CIDX"),
+    (15, "completion parity"),
+    (16, "available ring"),
+    (17, "header, two bits"),
+    (18, "header, one bit"),
+    (19, "header parity"),
+    (20, "header port id"),
+];
+const C2H_FATAL: &[(u8, &str)] = &[(0, "mty mismatch"), (1, "length mismatch"), (3, "queue mismatch")];
+const H2C_Q31: &[(u8, &str)] = &[
+    (0, "descriptor of length zero"),
+    (1, "marker or SDI within a packet"),
+    (2, "descriptor without DMA"),
+    (3, "single-bit"),
+    (4, "double-bit"),
+];
+const H2C_EQDMA: &[(u8, &str)] = &[
+    (0, "descriptor of length zero"),
+    (1, "marker or SDI within a packet"),
+    (2, "descriptor without DMA"),
+    (3, "double-bit"),
+    (4, "single-bit"),
+    (5, "parity"),
+];
+
+type Bits = &'static [(u8, &'static str)];
+
+const fn leaf(name: &'static str, [status, mask]: [u32; 2], enable: u32, root: u32, bits: Bits) -> Leaf {
+    Leaf { name, status, mask, enable, root: 1 << root, bits }
+}
+
+/// Status and mask registers.
+const DSC: [u32; 2] = [qdma_csr::GLBL_DSC_ERROR_STATUS, qdma_csr::GLBL_DSC_ERROR_MASK];
+const TRQ: [u32; 2] = [qdma_csr::GLBL_TRQ_ERROR_STATUS, qdma_csr::GLBL_TRQ_ERROR_MASK];
+const C2H_LEAF: [u32; 2] = [qdma_csr::C2H_ERROR_STATUS, qdma_csr::C2H_ERROR_MASK];
+const C2H_FATAL_LEAF: [u32; 2] = [qdma_csr::C2H_FATAL_STATUS, qdma_csr::C2H_FATAL_MASK];
+const H2C_LEAF: [u32; 2] = [qdma_csr::H2C_ERROR_STATUS, qdma_csr::H2C_ERROR_MASK];
+const SBE: [u32; 2] = [qdma_csr::RAM_SBE_STATUS, qdma_csr::RAM_SBE_MASK];
+const DBE: [u32; 2] = [qdma_csr::RAM_DBE_STATUS, qdma_csr::RAM_DBE_MASK];
 
 /// The vendor's driver: order, masks and root bits.
 const Q31: [Leaf; LEAVES] = [
-    leaf("descriptor", qdma_csr::GLBL_DSC_ERROR_STATUS, qdma_csr::GLBL_DSC_ERROR_MASK, 0x01F9_023F, 2),
-    leaf("target", qdma_csr::GLBL_TRQ_ERROR_STATUS, qdma_csr::GLBL_TRQ_ERROR_MASK, 0xF, 3),
-    leaf("C2H", qdma_csr::C2H_ERROR_STATUS, qdma_csr::C2H_ERROR_MASK, 0xFEDB, 8),
-    leaf("C2H fatal", qdma_csr::C2H_FATAL_STATUS, qdma_csr::C2H_FATAL_MASK, 0x7_DF1B, 8),
-    leaf("H2C", qdma_csr::H2C_ERROR_STATUS, qdma_csr::H2C_ERROR_MASK, 0x1F, 11),
-    leaf("RAM single-bit", qdma_csr::RAM_SBE_STATUS, qdma_csr::RAM_SBE_MASK, 0xFFFF_FF11, 0),
-    leaf("RAM double-bit", qdma_csr::RAM_DBE_STATUS, qdma_csr::RAM_DBE_MASK, 0xFFFF_FF11, 1),
+    leaf("descriptor", DSC, 0x01F9_023F, 2, DSC_Q31),
+    leaf("target", TRQ, 0xF, 3, TRQ_Q31),
+    leaf("C2H", C2H_LEAF, 0xFEDB, 8, C2H),
+    leaf("C2H fatal", C2H_FATAL_LEAF, 0x7_DF1B, 8, C2H_FATAL),
+    leaf("H2C", H2C_LEAF, 0x1F, 11, H2C_Q31),
+    leaf("RAM single-bit", SBE, 0xFFFF_FF11, 0, &[]),
+    leaf("RAM double-bit", DBE, 0xFFFF_FF11, 1, &[]),
 ];
 
 /// AMD's DPDK driver for EQDMA, plus descriptor bit 21, an invalid PIDX.
 const EQDMA: [Leaf; LEAVES] = [
-    leaf("descriptor", qdma_csr::GLBL_DSC_ERROR_STATUS, qdma_csr::GLBL_DSC_ERROR_MASK, 0x01F9_037E | 1 << 21, 2),
-    leaf("target", qdma_csr::GLBL_TRQ_ERROR_STATUS, qdma_csr::GLBL_TRQ_ERROR_MASK, 0xB3, 3),
-    leaf("C2H", qdma_csr::C2H_ERROR_STATUS, qdma_csr::C2H_ERROR_MASK, 0x3_F6DF, 8),
-    leaf("C2H fatal", qdma_csr::C2H_FATAL_STATUS, qdma_csr::C2H_FATAL_MASK, 0x1F_DF1B, 8),
-    leaf("H2C", qdma_csr::H2C_ERROR_STATUS, qdma_csr::H2C_ERROR_MASK, 0x3F, 16),
-    leaf("RAM single-bit", qdma_csr::RAM_SBE_STATUS, qdma_csr::RAM_SBE_MASK, u32::MAX, 0),
-    leaf("RAM double-bit", qdma_csr::RAM_DBE_STATUS, qdma_csr::RAM_DBE_MASK, u32::MAX, 1),
+    leaf("descriptor", DSC, 0x01F9_037E | 1 << 21, 2, DSC_EQDMA),
+    leaf("target", TRQ, 0xB3, 3, TRQ_EQDMA),
+    leaf("C2H", C2H_LEAF, 0x3_F6DF, 8, C2H),
+    leaf("C2H fatal", C2H_FATAL_LEAF, 0x1F_DF1B, 8, C2H_FATAL),
+    leaf("H2C", H2C_LEAF, 0x3F, 16, H2C_EQDMA),
+    leaf("RAM single-bit", SBE, u32::MAX, 0, &[]),
+    leaf("RAM double-bit", DBE, u32::MAX, 1, &[]),
 ];
 
 const fn leaves(ip: IpVersion) -> &'static [Leaf; LEAVES] {
@@ -60,19 +162,96 @@ const fn leaves(ip: IpVersion) -> &'static [Leaf; LEAVES] {
     }
 }
 
-/// What the card had to report.
+/// What the card had to report. `Display` is the line for a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CardErrors {
     /// The root register, 0 if there was nothing.
     pub root: u32,
+    /// The queue of the first error that the card has kept one for.
+    pub first_queue: Option<Qid>,
     leaves: &'static [Leaf; LEAVES],
     status: [u32; LEAVES],
 }
 
 impl CardErrors {
+    fn none(leaves: &'static [Leaf; LEAVES]) -> Self {
+        Self { root: 0, first_queue: None, leaves, status: [0; LEAVES] }
+    }
+
+    /// Was there nothing?
+    pub fn is_empty(&self) -> bool {
+        self.root == 0
+    }
+
     /// The registers with errors, and their bits.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
-        self.leaves.iter().zip(self.status).filter(|(_, status)| *status != 0).map(|(leaf, status)| (leaf.name, status))
+        self.with_leaves().map(|(leaf, status)| (leaf.name, status))
+    }
+
+    /// Every error: register, bit, and what the bit stands for.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, u8, Option<&'static str>)> + '_ {
+        self.with_leaves().flat_map(|(leaf, status)| {
+            (0..32).filter(move |bit| status >> bit & 1 == 1).map(|bit| (leaf.name, bit, leaf.name_of(bit)))
+        })
+    }
+
+    /// How many errors each register has, in the order of `LEAF_NAMES`.
+    fn counts(&self) -> [u32; LEAVES] {
+        self.status.map(u32::count_ones)
+    }
+
+    fn with_leaves(&self) -> impl Iterator<Item = (&'static Leaf, u32)> + '_ {
+        self.leaves.iter().zip(self.status).filter(|(_, status)| *status != 0)
+    }
+}
+
+/// Such as `target: queue out of range (bit 5); C2H: invalid CIDX (bit 14); first queue 3`.
+impl fmt::Display for CardErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("no card errors");
+        }
+        let mut before = "";
+        for (leaf, bit, name) in self.named() {
+            write!(f, "{before}{leaf}: {} (bit {bit})", name.unwrap_or("an error without a name"))?;
+            before = "; ";
+        }
+        if before.is_empty() {
+            // Root bits without a leaf of ours: bridge, fabric, indirect commands.
+            write!(f, "root register {:#010x}", self.root)?;
+        }
+        match self.first_queue {
+            Some(qid) => write!(f, "; first {qid}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Rows of `ethtool -S` that count what [`service`] found, one for each register, on the function that serves errors.
+const LEAF_NAMES: [&str; LEAVES] = [
+    "card_error_descriptor",
+    "card_error_target",
+    "card_error_c2h",
+    "card_error_c2h_fatal",
+    "card_error_h2c",
+    "card_error_ram_single_bit",
+    "card_error_ram_double_bit",
+];
+
+/// How many errors of each register were served.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorTotals([AtomicU64; LEAVES]);
+
+impl ErrorTotals {
+    pub(crate) fn add(&self, errors: &CardErrors) {
+        for (total, count) in self.0.iter().zip(errors.counts()) {
+            total.fetch_add(u64::from(count), Ordering::Relaxed);
+        }
+    }
+
+    /// Names and totals, in the registers' order.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        LEAF_NAMES.into_iter().zip(&self.0).map(|(name, total)| (name, total.load(Ordering::Relaxed)))
     }
 }
 
@@ -93,19 +272,52 @@ pub(crate) fn disable(mmio: &impl Mmio) -> Result<(), MmioError> {
     mmio.write32(Bar::Qdma, qdma_csr::ERROR_INTERRUPT, 0)
 }
 
-/// Read what there is, clear it (leaves before the root, which they would set again), and re-arm.
+/// Read what there is, clear it, and re-arm.
+///
+/// Leaves are cleared before the root, which they would set again, and only the bits that were read. An error that comes
+/// between the two is seen by reading the root once more: were it left there, nothing would ever tell of it, since the
+/// interrupt is armed only afterwards.
 pub(crate) fn service(mmio: &impl Mmio, ip: IpVersion, func: FuncId, vector: Vector) -> Result<CardErrors, MmioError> {
-    let leaves = leaves(ip);
-    let root = mmio.read32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS)?;
-    let mut status = [0; LEAVES];
-    for (leaf, status) in leaves.iter().zip(&mut status).filter(|(leaf, _)| root & leaf.root != 0) {
-        *status = mmio.read32(Bar::Qdma, leaf.status)?;
-        mmio.write32(Bar::Qdma, leaf.status, *status)?;
-    }
-    if root != 0 {
-        mmio.write32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS, root)?;
+    let mut errors = CardErrors::none(leaves(ip));
+    for _ in 0..ROUNDS {
+        let root = mmio.read32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS)?;
+        if root == 0 {
+            break;
+        }
+        clear(mmio, root, &mut errors)?;
     }
     let route = u32::from(func.0) | u32::from(vector.0) << 12;
     mmio.write32(Bar::Qdma, qdma_csr::ERROR_INTERRUPT, route | ARM)?;
-    Ok(CardErrors { root, leaves, status })
+    Ok(errors)
+}
+
+fn clear(mmio: &impl Mmio, root: u32, errors: &mut CardErrors) -> Result<(), MmioError> {
+    errors.root |= root;
+    let leaves = errors.leaves.iter().zip(&mut errors.status);
+    for (leaf, status) in leaves.filter(|(leaf, _)| root & leaf.root != 0) {
+        let found = mmio.read32(Bar::Qdma, leaf.status)?;
+        if found != 0 && errors.first_queue.is_none() {
+            // Before it is cleared: the card then takes the next error's.
+            errors.first_queue = first_queue(mmio, leaf)?;
+        }
+        mmio.write32(Bar::Qdma, leaf.status, found)?;
+        *status |= found;
+    }
+    mmio.write32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS, root)
+}
+
+/// The queue that the leaf's log register names. Of a doorbell outside every range there is only an address.
+fn first_queue(mmio: &impl Mmio, leaf: &Leaf) -> Result<Option<Qid>, MmioError> {
+    use qdma_csr::{c2h_first_error_qid, glbl_dsc_error_log0, h2c_first_error_qid};
+    let (register, field) = match leaf.status {
+        qdma_csr::GLBL_DSC_ERROR_STATUS => (qdma_csr::GLBL_DSC_ERROR_LOG0, glbl_dsc_error_log0::QID),
+        qdma_csr::C2H_ERROR_STATUS => (qdma_csr::C2H_FIRST_ERROR_QID, c2h_first_error_qid::QID),
+        qdma_csr::H2C_ERROR_STATUS => (qdma_csr::H2C_FIRST_ERROR_QID, h2c_first_error_qid::QID),
+        _ => return Ok(None),
+    };
+    let log = mmio.read32(Bar::Qdma, register)?;
+    // Only one of the three says whether it holds anything; the others belong to the status that was just read.
+    let holds = register != qdma_csr::GLBL_DSC_ERROR_LOG0 || glbl_dsc_error_log0::VALID.is_set(log);
+    // 13 bits.
+    Ok(holds.then(|| Qid(field.get(log) as u16)))
 }

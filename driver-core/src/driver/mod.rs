@@ -18,6 +18,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::bringup::{self, Brought, Vectors};
+use crate::card_errors::ErrorTotals;
 use crate::cmac;
 use crate::config::{DeviceConfig, Moderation};
 use crate::csr::Sizes;
@@ -78,11 +79,15 @@ pub struct Driver<P: Platform, S: PageSource<P::Dma> = KeptPages<<P as Platform>
     /// Pairs that [`Driver::take_queues`] gave away.
     lent: usize,
     up: bool,
+    /// The port's receiver may be on.
+    receiver_on: bool,
     removed: bool,
     /// Settings of single queues ([`Driver::set_coalesce`]) that differ from `config.moderation`.
     moderation: BTreeMap<u16, Moderation>,
     /// What queues and workers have counted, whoever drives them now.
     cells: Cells,
+    /// Errors that the card reported, by register.
+    card_errors: ErrorTotals,
     /// The port's MAC counters, which this function collects or another one that it shares the port with.
     mac: Option<Arc<MacStatistics>>,
 }
@@ -107,9 +112,11 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             parked: Vec::new(),
             lent: 0,
             up: false,
+            receiver_on: false,
             removed: false,
             moderation: BTreeMap::new(),
             cells: Cells::default(),
+            card_errors: ErrorTotals::default(),
             mac,
         })
     }
@@ -219,7 +226,8 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             return Err(StopError::LentOut { count: self.lent });
         }
         if self.up {
-            // A port that can't be switched off only means that frames keep coming until their queues are gone.
+            // A port that can't be switched off only means that frames keep coming until their queues are gone; it is tried
+            // again then.
             let _ = self.switch_port(false);
             self.quiesce();
             let queues = core::mem::take(&mut self.queues);
@@ -231,6 +239,9 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
                 let _ = self.platform.interrupts().disable(self.vectors.of_queue(rel_qid));
             }
             self.up = false;
+        }
+        if self.receiver_on {
+            let _ = self.switch_port(false);
         }
         self.retry_parked()
     }
@@ -248,7 +259,8 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             return Ok(());
         }
         self.removed = true;
-        let stopped = self.down();
+        // Nobody comes after this: whatever a single failing access has left undone is tried once more.
+        let stopped = self.down().or_else(|_| self.down());
         let torn_down = bringup::tear_down(&*self.platform, &self.config, self.vectors);
         stopped?;
         torn_down.map_err(|cause| match cause {
@@ -284,13 +296,13 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         Ok(())
     }
 
-    fn switch_port(&self, on: bool) -> Result<(), UpError> {
-        match self.config.own_port {
-            Some(port) => {
-                cmac::enable_rx(self.platform.mmio(), port, on).map_err(|cause| UpError::Port { port, cause })
-            }
-            None => Ok(()),
-        }
+    fn switch_port(&mut self, on: bool) -> Result<(), UpError> {
+        let Some(port) = self.config.own_port else { return Ok(()) };
+        // Before the write: one whose answer got lost may have been done.
+        self.receiver_on |= on;
+        cmac::enable_rx(self.platform.mmio(), port, on).map_err(|cause| UpError::Port { port, cause })?;
+        self.receiver_on = on;
+        Ok(())
     }
 
     /// Let the frames in flight end: those to send within the limit, those received until nothing has come for a while.

@@ -168,13 +168,18 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         cmac::link_up(self.platform.mmio(), port)
     }
 
-    /// Read, clear and re-arm the card's errors: what to do when [`Driver::error_vector`] fires. Function 0 only; others
-    /// have nothing to serve and get `None`.
+    /// Read, clear, count and re-arm the card's errors: what to do when [`Driver::error_vector`] fires. What comes back can
+    /// be logged as it is. Function 0 only; others have nothing to serve and get `None`.
+    ///
+    /// A queue that an error has stopped shows it itself: [`Driver::recover`] starts it afresh.
     ///
     /// # Errors
     /// [`MmioError`].
     pub fn service_errors(&self) -> Result<Option<CardErrors>, MmioError> {
         let Some(vector) = self.vectors.error else { return Ok(None) };
-        card_errors::service(self.platform.mmio(), self.config.ip_version, self.config.func, vector).map(Some)
+        let mmio = self.platform.mmio();
+        let errors = card_errors::service(mmio, self.config.ip_version, self.config.func, vector)?;
+        self.card_errors.add(&errors);
+        Ok(Some(errors))
     }
 }

@@ -7,7 +7,8 @@ use super::Driver;
 use crate::platform::{MmioError, Platform};
 use crate::ring::PageSource;
 use crate::statistics::{
-    self, LinkStatistics, MacStatistics, QueueStatistics, RxCounters, Source, Statistics, Traffic, TxCounters, Worker,
+    self, LinkStatistics, MacStatistics, QueueStatistics, Row, RxCounters, Source, Statistics, Traffic, TxCounters,
+    Worker,
 };
 
 impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
@@ -21,8 +22,17 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             func: self.config.func,
             mac: self.mac.as_deref(),
             queues: &self.queue_statistics(),
-            pools: self.cells.pools(),
+            software: self.software_rows(),
         })
+    }
+
+    /// Rows that neither the card nor a queue counts.
+    fn software_rows(&self) -> Vec<Row> {
+        let mut rows = self.cells.pools();
+        if self.vectors.error.is_some() {
+            rows.extend(self.card_errors.rows().map(|(name, value)| Row::new(name, value)));
+        }
+        rows
     }
 
     /// The totals of `ip -s link`.

@@ -231,7 +231,7 @@ pub(crate) struct Source<'a, M> {
     pub(crate) mac: Option<&'a MacStatistics>,
     pub(crate) queues: &'a [QueueStatistics],
     /// Further rows, between the card's and the queues'.
-    pub(crate) pools: Vec<Row>,
+    pub(crate) software: Vec<Row>,
 }
 
 /// Read all rows.
@@ -241,7 +241,7 @@ pub(crate) fn read<M: Mmio>(source: Source<'_, M>) -> Result<Statistics, MmioErr
     vendor_adapter(&source, &mut rows)?;
     vendor_xdp(source.queues, &mut rows);
     ours(&source, &mut rows)?;
-    rows.extend(source.pools);
+    rows.extend(source.software);
     source.queues.iter().for_each(|queue| queue_rows(queue, &mut rows));
     Ok(Statistics { rows })
 }
