@@ -188,6 +188,11 @@ impl Mock {
         self.state().regs.extend(values.iter().map(|(offset, value)| ((0, *offset), *value)));
     }
 
+    /// A register of the shell, as the card has it.
+    pub fn set_shell(&self, offset: u32, value: u32) {
+        self.state().regs.insert((2, offset), value);
+    }
+
     // ---- the card
 
     /// A frame arrives for an absolute queue. False if it has no room: too few buffers.
