@@ -11,6 +11,8 @@ pub mod failure;
 mod feed;
 pub mod finding;
 pub mod frames;
+#[path = "../gallery/mod.rs"]
+pub mod gallery;
 pub mod golden;
 pub mod golden_check;
 pub mod host_memory;
@@ -18,6 +20,7 @@ pub mod input;
 pub mod junit;
 pub mod outcome;
 pub mod output;
+pub mod pool_ring;
 pub mod properties;
 pub mod reduce;
 #[cfg(feature = "rtl")]
@@ -28,3 +31,4 @@ pub mod session;
 pub mod shape;
 pub mod vectors;
 pub mod waves;
+pub mod workers;
