@@ -20,7 +20,6 @@ pub mod input;
 pub mod junit;
 pub mod outcome;
 pub mod output;
-pub mod pool_ring;
 pub mod properties;
 pub mod reduce;
 #[cfg(feature = "rtl")]
@@ -31,4 +30,3 @@ pub mod session;
 pub mod shape;
 pub mod vectors;
 pub mod waves;
-pub mod workers;
