@@ -20,6 +20,7 @@ pub mod input;
 pub mod junit;
 pub mod outcome;
 pub mod output;
+pub mod pool_ring;
 pub mod properties;
 pub mod reduce;
 #[cfg(feature = "rtl")]
