@@ -142,7 +142,7 @@ fn settle(run: &mut Run, job: &Job<'_>, recorder: &mut Recorder<'_>, whole: bool
 }
 
 /// The name under which a frame seen by a monitor was lost, the same as its counter's.
-fn lost(observation: &Observation) -> Option<String> {
+pub(crate) fn lost(observation: &Observation) -> Option<String> {
     match observation.point {
         Point::RxEnd { port, fate } if fate != Fate::Accepted => Some(format!("port{}.{}", port.0, fate.name())),
         Point::TxEnd { port, fate } if fate != Fate::Accepted => Some(format!("port{}.tx_{}", port.0, fate.name())),

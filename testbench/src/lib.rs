@@ -4,6 +4,7 @@ pub mod bench;
 pub mod benchmark;
 pub mod card;
 pub mod cli;
+pub mod console;
 pub mod counters;
 pub mod doctor;
 pub mod execute;

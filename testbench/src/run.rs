@@ -175,7 +175,8 @@ pub struct Tally {
     pub end: Time,
 }
 
-type CardDriver = Driver<FunctionPlatform>;
+/// The driver of one function of a card on a bench.
+pub type CardDriver = Driver<FunctionPlatform>;
 
 /// A run under way.
 pub struct Run {
@@ -564,7 +565,7 @@ struct Transmit<'a> {
 }
 
 /// How a function's driver is configured for a setup.
-fn device_config(func: FuncId, setup: &Setup) -> DeviceConfig {
+pub(crate) fn device_config(func: FuncId, setup: &Setup) -> DeviceConfig {
     let shape = &setup.shape;
     let ports: Vec<PortId> = (0..shape.ports).map(PortId).collect();
     let own_port = ports.get(usize::from(func.0)).copied();

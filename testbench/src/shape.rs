@@ -165,7 +165,7 @@ impl fmt::Display for Pace {
 }
 
 /// A span of time: a number with `ns`, `us`, `ms` or `s`; ns without.
-fn parse_ns(text: &str) -> Result<u64, BadOption> {
+pub(crate) fn parse_ns(text: &str) -> Result<u64, BadOption> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
         "" | "ns" => 1,

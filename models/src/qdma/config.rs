@@ -211,6 +211,21 @@ impl Default for QdmaConfig {
     }
 }
 
+/// What of a [`QdmaConfig`] may change while the QDMA runs: [`super::Qdma::turn`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Knob {
+    /// [`QdmaConfig::context_busy`].
+    ContextBusy(BusyPolls),
+    /// [`QdmaConfig::no_desc`].
+    NoDesc(NoDesc),
+    /// [`QdmaConfig::late_payload_ps`].
+    LatePayloadPs(u64),
+    /// [`QdmaConfig::late_entry_ps`].
+    LateEntryPs(u64),
+    /// [`QdmaConfig::late_dma_after_inv_ns`].
+    LateDmaAfterInvNs(u64),
+}
+
 impl QdmaConfig {
     /// The same with every number in the range that its field's doc gives.
     pub(super) fn clamped(mut self) -> Self {

@@ -46,7 +46,7 @@ mod link;
 mod ring;
 
 pub use config::{
-    BusyPolls, ErrorLog, H2cDataFault, IpVersion, Leftover, NoDesc, NotifyPolicy, QdmaConfig, TimerStart,
+    BusyPolls, ErrorLog, H2cDataFault, IpVersion, Knob, Leftover, NoDesc, NotifyPolicy, QdmaConfig, TimerStart,
 };
 pub use counters::{Counters, DirectionCounters, DropReason};
 
@@ -126,6 +126,18 @@ impl Qdma {
     /// From now on context commands are busy for so many polls.
     pub fn set_context_busy(&mut self, polls: BusyPolls) {
         self.core.config.context_busy = polls;
+    }
+
+    /// Change what may change while it runs; from now on it holds.
+    pub fn turn(&mut self, knob: Knob) {
+        let config = &mut self.core.config;
+        match knob {
+            Knob::ContextBusy(polls) => config.context_busy = polls,
+            Knob::NoDesc(answer) => config.no_desc = answer,
+            Knob::LatePayloadPs(ps) => config.late_payload_ps = ps,
+            Knob::LateEntryPs(ps) => config.late_entry_ps = ps,
+            Knob::LateDmaAfterInvNs(ns) => config.late_dma_after_inv_ns = ns,
+        }
     }
 
     // ---- Registers

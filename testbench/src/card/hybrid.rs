@@ -279,6 +279,10 @@ impl Card for HybridCard {
         self.shell.stalls()
     }
 
+    fn qdma(&mut self) -> Option<&mut Qdma> {
+        Some(&mut self.qdma)
+    }
+
     fn recycle(&mut self) -> Vec<u8> {
         self.shell.recycle()
     }

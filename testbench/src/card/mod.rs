@@ -10,6 +10,7 @@ pub mod model;
 use std::any::Any;
 
 use models::host_memory::HostMemory;
+use models::qdma::Qdma;
 use models::time::Time;
 
 pub use choice::{Choice, RtlChoice, qdma_config};
@@ -176,6 +177,11 @@ pub trait Card: Send + Any {
 
     /// Frames that the card's DMA engine lost, by reason, as it counts them itself and not by MMIO.
     fn drops(&self, each: &mut dyn FnMut(&'static str, u64));
+
+    /// The QDMA model inside, for its own counters and for faults that can come while it runs. None from a card without one.
+    fn qdma(&mut self) -> Option<&mut Qdma> {
+        None
+    }
 
     /// How often a stall pattern struck where it matters most. None on a card without beats.
     fn stalls(&self) -> Stalls {

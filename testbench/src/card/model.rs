@@ -209,6 +209,10 @@ impl Card for ModelCard {
         self.shell.box_drops().iter().for_each(|&(reason, frames)| each(reason, frames));
     }
 
+    fn qdma(&mut self) -> Option<&mut Qdma> {
+        Some(&mut self.qdma)
+    }
+
     fn recycle(&mut self) -> Vec<u8> {
         self.shell.recycle()
     }

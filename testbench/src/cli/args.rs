@@ -41,6 +41,8 @@ pub enum Command {
     Hash(HashArgs),
     /// Look: the register map, or one register on a live card
     Regs(RegsArgs),
+    /// Look: one live card, typed or from a script: traffic, ethtool, ip link, registers, faults
+    Console(ConsoleArgs),
     /// Look: versions, paths, caches, and what a card offers
     Info(InfoArgs),
     /// Look: measure speed as a ratio against a named opponent
@@ -366,6 +368,53 @@ pub struct RegsArgs {
     /// One JSON object to stdout
     #[arg(long)]
     pub json: bool,
+}
+
+/// `onic console`.
+#[derive(Args, Clone, Debug)]
+pub struct ConsoleArgs {
+    /// Commands, a line each; - or nothing for standard input, with line editing on a terminal. `help` lists them
+    #[arg(value_name = "SCRIPT|-")]
+    pub script: Option<PathBuf>,
+    /// The live card: model (all Rust) or hybrid (QDMA model + our shell RTL)
+    #[arg(long, default_value = "hybrid", value_name = "CARD")]
+    pub card: String,
+    /// Functions x ports and their limits: PFxPORTS[,queues=N,max-pkt=N,min-pkt=N,mtu=N,ring=N]
+    #[arg(long, default_value = "1x1", value_name = "SHAPE")]
+    pub shape: Shape,
+    /// How the model behaves: corrected, or as upstream's shell ships
+    #[arg(long, value_enum, default_value_t = ProfileArg::Corrected)]
+    pub profile: ProfileArg,
+    /// When replayed frames start, unless told otherwise: fast|line|bus|capture[:MAXGAP]|GBPS
+    #[arg(long, default_value = "fast", value_name = "PACE")]
+    pub pace: Pace,
+    /// Stall pattern on every stream: none, random:PERCENT, bursts:MAX, every:N, between-beats
+    #[arg(long, default_value = "none", value_name = "PROFILE")]
+    pub stalls: String,
+    /// Root seed of stalls and initial state
+    #[arg(long, default_value = "1", value_parser = parse_seed, value_name = "N")]
+    pub seed: u64,
+    /// Driver's cost for each packet, ns of simulated time
+    #[arg(long, default_value_t = 0, value_name = "NS", value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    pub host_ns: u64,
+    /// Time-out without progress, in cycles of axis_aclk
+    #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000_000))]
+    pub hang_cycles: u64,
+    /// Do not check host memory accesses
+    #[arg(long)]
+    pub no_memory_checks: bool,
+    /// Disturb the N-th frame on its way from RTL to QDMA, as `onic replay --tap` does
+    #[arg(long, value_name = "TAP")]
+    pub tap: Option<String>,
+    /// Switch on fault 1…6 of the RTL's fault build
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
+    pub rtl_fault: Option<u8>,
+    /// Go on after a line that fails; the exit code is 1 (or 2) all the same
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Print each line before what it says
+    #[arg(long)]
+    pub echo: bool,
 }
 
 /// `onic info`.

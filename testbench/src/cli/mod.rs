@@ -10,6 +10,7 @@ macro_rules! println {
 
 pub mod args;
 mod bench;
+mod console;
 mod diff;
 pub mod exit;
 mod failing;
@@ -21,7 +22,7 @@ mod info;
 mod load;
 mod progress;
 mod reduce;
-mod regs;
+pub(crate) mod regs;
 mod replay;
 mod report;
 mod repro;
@@ -91,5 +92,6 @@ fn dispatch(asked: &Command) -> Result<Exit, Failure> {
         Command::Info(args) => Ok(info::run(args)),
         Command::Rtl(args) => rtl::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Console(args) => console::run(args),
     }
 }

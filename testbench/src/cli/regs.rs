@@ -35,7 +35,8 @@ pub(super) fn run(args: &RegsArgs) -> Result<Exit, Failure> {
     Ok(Exit::Agreed)
 }
 
-fn name_of(register: &Register) -> String {
+/// `block.NAME`, with the number of elements of an array.
+pub(crate) fn name_of(register: &Register) -> String {
     let count = if register.count > 1 { format!("[{}]", register.count) } else { String::new() };
     format!("{}.{}{count}", register.block, register.name)
 }
@@ -44,7 +45,8 @@ fn address_of(register: &Register) -> String {
     format!("{} {:#07x}", register.bar, register.offset)
 }
 
-fn matches(register: &Register, filter: Option<&str>) -> bool {
+/// Does a part of its name, or an address, name it?
+pub(crate) fn matches(register: &Register, filter: Option<&str>) -> bool {
     let Some(filter) = filter else { return true };
     let wanted = filter.to_lowercase();
     if let Some(hex) = wanted.strip_prefix("0x") {
@@ -53,7 +55,8 @@ fn matches(register: &Register, filter: Option<&str>) -> bool {
     name_of(register).to_lowercase().contains(&wanted)
 }
 
-fn listing(list: &[&Register], values: Option<&[Option<u32>]>) -> String {
+/// A table of registers, with values where they were read.
+pub(crate) fn listing(list: &[&Register], values: Option<&[Option<u32>]>) -> String {
     let rows: Vec<Vec<String>> = list
         .iter()
         .enumerate()
@@ -86,7 +89,8 @@ fn access_of(register: &Register) -> &'static str {
     }
 }
 
-fn whole(register: &Register, value: Option<Option<u32>>) -> String {
+/// One register with its fields.
+pub(crate) fn whole(register: &Register, value: Option<Option<u32>>) -> String {
     let mut out =
         format!("{}  {}  {}\n{}\n", address_of(register), name_of(register), access_of(register), register.summary);
     if let Some(Some(value)) = value {

@@ -1,0 +1,37 @@
+//! `stats`: where every frame is.
+
+use super::{Call, Said, Spec};
+use crate::console::Console;
+use crate::host_memory::MemoryCounts;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "stats",
+    usage: &["stats"],
+    about: "Where every frame is, and what is held of host memory",
+    more: "The sum of frames by the card's own counters, and by the testbench's own count.",
+    background: false,
+    run,
+};
+
+fn run(console: &mut Console, call: &Call<'_>) -> Said {
+    call.words().end()?;
+    let session = &mut console.session;
+    let counters = match session.sum_by_counters()? {
+        Some(sum) => sum.to_string(),
+        None => "can't tell on this card".into(),
+    };
+    let monitors = session.sum_by_monitors();
+    let MemoryCounts { pages_out, mappings, regions, .. } = session.memory();
+    let mut said = format!(
+        "time      {}\ncounters  {counters}\nmonitors  {monitors}\n\
+         memory    {pages_out} pages out, {mappings} mappings, {regions} regions\n",
+        session.now()
+    );
+    if session.given_up() > 0 {
+        said += &format!("given up  {} frames from the host, their interface being down\n", session.given_up());
+    }
+    if !session.log().is_empty() {
+        said += &format!("log       {} lines (log)\n", session.log().len());
+    }
+    Ok(said)
+}
