@@ -250,17 +250,16 @@ impl<D: DmaMemory, R: RecycleRing<D::DevicePage>> PagePool<D, R> {
     /// The cache is empty: fill it from the ring or, if that is empty too, from the platform.
     #[cold]
     fn refill(&mut self, dma: &D) -> Result<D::DevicePage, DmaError> {
-        let ring = &self.shared.ring;
-        self.cache.extend(core::iter::from_fn(|| ring.pop()).take(REFILL_PAGES));
+        // A closed ring is not ours to take from while somebody is still inside: pages are freed then, until the next time.
+        if !self.shared.is_closed() || self.shared.open() {
+            let ring = &self.shared.ring;
+            self.cache.extend(core::iter::from_fn(|| ring.pop()).take(REFILL_PAGES));
+        }
         if let Some(page) = self.cache.pop() {
             self.counted.alloc.refill += 1;
             return Ok(page);
         }
         self.counted.alloc.empty += 1;
-        if self.shared.is_closed() {
-            // Where it can't be opened yet, pages from other threads are freed until the next time.
-            self.shared.open();
-        }
         // What was had before a failure is as good as all of it.
         for _ in 0..REFILL_PAGES.min(self.config.pool_size) {
             match self.map_new(dma) {
