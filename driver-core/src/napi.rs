@@ -95,6 +95,11 @@ impl Napi {
         self.deferral = deferral;
     }
 
+    /// When the deferred poll is due, ns of the platform's clock.
+    pub fn deferred_until_ns(&self) -> Option<u64> {
+        self.deferred_until_ns
+    }
+
     /// What was counted.
     pub fn counters(&self) -> NapiCounters {
         self.counters

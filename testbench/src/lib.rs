@@ -32,3 +32,4 @@ pub mod session;
 pub mod shape;
 pub mod vectors;
 pub mod waves;
+pub mod workers;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use driver_core::rss::{Key, Table};
 use driver_core::{
-    BringUpError, ChangeError, Deferral, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Next, NoHook,
-    Platform as _, Polled, QueueFault, TableEntry, TxError, TxFlow, UpError, Vector, WEIGHT,
+    BringUpError, ChangeError, Deferral, DeviceConfig, Driver, Interrupts as _, KeptPages, Mmio as _, MmioError, Next,
+    NoHook, Platform as _, Polled, QueueFault, QueuePair, TableEntry, TxError, TxFlow, UpError, Vector, WEIGHT,
 };
 use models::observation::Observation;
 use models::time::Time;
@@ -148,6 +148,9 @@ pub enum RunError {
     /// A register access failed.
     #[error(transparent)]
     Mmio(#[from] MmioError),
+    /// Workers have no simulated time to keep a pace in.
+    #[error("workers know no pace but fast: replay in one thread for any other")]
+    WorkerPace,
     /// The host was asked to send what the driver refuses.
     #[error("frame {index} from the host: {source}")]
     Tx {
@@ -175,17 +178,21 @@ pub struct Tally {
     pub end: Time,
 }
 
+/// Where receive queues get their pages.
+pub type Source = KeptPages<Dma>;
 /// The driver of one function of a card on a bench.
-pub type CardDriver = Driver<FunctionPlatform>;
+pub type CardDriver = Driver<FunctionPlatform, Source>;
+/// Two queues of a [`CardDriver`].
+pub type CardPair = QueuePair<FunctionPlatform, Source>;
 
 /// A run under way.
 pub struct Run {
-    bench: Arc<Bench>,
-    drivers: Vec<CardDriver>,
-    setup: Setup,
+    pub(crate) bench: Arc<Bench>,
+    pub(crate) drivers: Vec<CardDriver>,
+    pub(crate) setup: Setup,
     polls: VecDeque<Poll>,
-    tally: Tally,
-    last_progress: Time,
+    pub(crate) tally: Tally,
+    pub(crate) last_progress: Time,
     progress_mark: u64,
     /// When the first frame that waits at a wire starts.
     next_start: Time,
@@ -324,7 +331,11 @@ impl Run {
     }
 
     /// Give the wire what it has room for. False once the input has no more.
-    fn feed_wire<'a>(&mut self, feed: &mut Feed<&'a InFrame>, wire: &mut dyn Iterator<Item = &'a InFrame>) -> bool {
+    pub(crate) fn feed_wire<'a>(
+        &mut self,
+        feed: &mut Feed<&'a InFrame>,
+        wire: &mut dyn Iterator<Item = &'a InFrame>,
+    ) -> bool {
         let mut more = true;
         for port in 0..feed.ports() {
             let id = PortId(port as u8);
@@ -418,8 +429,13 @@ impl Run {
         self.last_progress.max(self.next_start)
     }
 
+    /// From when on it is a hang that nothing has moved.
+    pub(crate) fn hang_deadline(&self) -> Time {
+        self.owed_since().saturating_add(self.setup.hang_cycles.saturating_mul(4_000)).saturating_add(1)
+    }
+
     fn next_deadline(&self, transmit: &Transmit<'_>) -> Time {
-        let hang = self.owed_since().saturating_add(self.setup.hang_cycles.saturating_mul(4_000)).saturating_add(1);
+        let hang = self.hang_deadline();
         let reap = transmit.due_ns.map_or(Time::NEVER, |ns| Time(ns.saturating_mul(1_000)));
         self.polls.iter().map(|poll| poll.due).min().unwrap_or(Time::NEVER).min(hang).min(reap)
     }
@@ -499,7 +515,7 @@ impl Run {
     }
 
     /// Hand on what left the card at its ports and monitors.
-    fn collect(&mut self, sink: &mut dyn Sink) {
+    pub(crate) fn collect(&mut self, sink: &mut dyn Sink) {
         for port in (0..self.setup.shape.ports).map(PortId) {
             while let Some(frame) = self.bench.wire_out(port) {
                 self.tally.wire_out += 1;
@@ -512,7 +528,7 @@ impl Run {
     }
 
     /// A hang is a long time in which no frame entered or left.
-    fn watch(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
+    pub(crate) fn watch(&mut self, sink: &mut dyn Sink) -> Result<(), RunError> {
         let queued: usize = (0..self.setup.shape.ports).map(|port| self.bench.wire_queued(PortId(port))).sum();
         let mark = self.tally.wire_in + self.tally.host_in + self.tally.host_out + self.tally.wire_out - queued as u64;
         let now = self.bench.now();
@@ -545,7 +561,7 @@ fn note(errors: &mut Vec<String>, qid: Qid, polled: &Polled) {
     }
 }
 
-fn note_fault(errors: &mut Vec<String>, side: &str, qid: Qid, fault: QueueFault) {
+pub(crate) fn note_fault(errors: &mut Vec<String>, side: &str, qid: Qid, fault: QueueFault) {
     let text = format!("{side} {qid}: {fault}");
     if !errors.contains(&text) {
         errors.push(text);
