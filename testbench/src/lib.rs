@@ -17,6 +17,7 @@ pub mod gallery;
 pub mod golden;
 pub mod golden_check;
 pub mod host_memory;
+pub mod hostile;
 pub mod input;
 pub mod junit;
 pub mod outcome;

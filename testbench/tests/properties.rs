@@ -16,7 +16,7 @@ fn holds(name: &str) {
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("properties");
-    let config = Config { cases: property.quick, seed: SEED, folder: &folder, progress: &|_, _| {} };
+    let config = Config { cases: property.quick, seed: SEED, only: None, folder: &folder, progress: &|_, _| {} };
     match property.run(&config) {
         Ok(report) => println!("{name}: {} cases of seed {SEED}\n  {}", report.cases, report.coverage.join("\n  ")),
         Err(failure) => panic!("{name}: {}\n{failure}", property.doc),
@@ -51,4 +51,6 @@ properties! {
     rings "rings",
     laps "laps",
     full_ring "full-ring",
+    hostile "hostile",
+    hostile_registers "hostile-registers",
 }

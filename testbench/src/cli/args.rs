@@ -221,6 +221,9 @@ pub struct TestArgs {
     /// Seeds for each property
     #[arg(long, value_name = "N")]
     pub seeds: Option<u32>,
+    /// Only the case of this number, as a failing `hostile` prints it
+    #[arg(long, value_name = "N")]
+    pub only: Option<u64>,
     /// JUnit report
     #[arg(long, value_name = "F")]
     pub junit: Option<PathBuf>,

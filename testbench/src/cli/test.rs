@@ -136,14 +136,14 @@ fn golden(folder: &Path, card: &Choice, progress: &mut Progress) -> Outcome {
 }
 
 fn property_checks(args: &TestArgs) -> Vec<Check> {
-    let seed = args.card.seed;
+    let (seed, only) = (args.card.seed, args.only);
     let has_rtl = cfg!(feature = "rtl") && args.card.card != "model";
     properties::all()
         .iter()
         .map(|property| {
             let cases = args.seeds.unwrap_or(if args.full { property.full } else { property.quick });
             let run = move |progress: &mut Progress| match has_rtl || !property.needs_rtl {
-                true => try_property(property, cases, seed, progress),
+                true => try_property(property, cases, seed, only, progress),
                 false => Outcome::Skipped("it is about RTL".into()),
             };
             Check { class: "property", name: property.name.into(), run: Box::new(run) }
@@ -151,10 +151,10 @@ fn property_checks(args: &TestArgs) -> Vec<Check> {
         .collect()
 }
 
-fn try_property(property: &Property, cases: u32, seed: u64, progress: &mut Progress) -> Outcome {
+fn try_property(property: &Property, cases: u32, seed: u64, only: Option<u64>, progress: &mut Progress) -> Outcome {
     let progress = RefCell::new(progress);
     let told = |done, total| progress.borrow_mut().at(property.name, done, total);
-    let config = Config { cases, seed, folder: Path::new(crate::failure::FOLDER), progress: &told };
+    let config = Config { cases, seed, only, folder: Path::new(crate::failure::FOLDER), progress: &told };
     match property.run(&config) {
         Ok(report) => {
             report.coverage.iter().for_each(|line| eprintln!("{}: {line}", property.name));

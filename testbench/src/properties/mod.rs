@@ -25,6 +25,7 @@ mod affinity;
 mod bed;
 mod coverage;
 mod fewer;
+mod hostile;
 mod oracle;
 mod overflow;
 mod ports;
@@ -51,6 +52,8 @@ pub struct Config<'a> {
     pub cases: u32,
     /// Root of all that is random.
     pub seed: u64,
+    /// Only the case of this number, where cases have numbers that outlive the run.
+    pub only: Option<u64>,
     /// Where the frames of a failing case are written. Made when needed.
     pub folder: &'a Path,
     /// Told after each case: cases done, cases in all.
@@ -160,6 +163,8 @@ pub fn all() -> &'static [Property] {
             rings::RINGS,
             rings::LAPS,
             rings::FULL,
+            hostile::RINGS,
+            hostile::REGISTERS,
         ]
     }
 }
