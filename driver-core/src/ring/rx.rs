@@ -477,7 +477,8 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
                 Slot::Cpu(page) => match dma.sync_for_device(page, usize::from(self.geometry.headroom()), 0) {
                     Ok(page) => Slot::Device(page),
                     Err(refused) => {
-                        dma.free_page(refused.page);
+                        // Its source knows whether it is a whole page, and what becomes of one that can't be used.
+                        self.source.give_back(dma, refused.page);
                         return Err(QueueFault::Page(refused.cause));
                     }
                 },
@@ -567,7 +568,8 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         for slot in self.slots.drain(..) {
             match slot {
                 Slot::Device(page) => self.source.retire(dma, page),
-                Slot::Cpu(page) => dma.free_page(page),
+                // Left by a frame in the midst of which the queue failed.
+                Slot::Cpu(page) => self.source.give_back(dma, page),
                 Slot::Empty => {}
             }
         }

@@ -15,6 +15,7 @@
 //! | `attack` | deeds |
 //! | `oracle` | what a look must end in |
 //! | `rig` | driver and card; each step judged |
+//! | `supply` | where receive queues get their pages: each source that there is |
 //! | `registers` | bring-up and management against registers that answer anything |
 //! | `tally` | what was reached |
 
@@ -24,6 +25,7 @@ mod oracle;
 mod platform;
 mod registers;
 mod rig;
+mod supply;
 mod tally;
 mod words;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use driver_core::{
-    ChangeError, DeviceConfig, DmaMemory as _, Driver, KeptPages, NoHook, Page as _, Platform as _, QueueFault,
-    QueueState, RxFrame, TableEntry, TakenPage, Timeouts, TxError, Verdict, XdpBuff,
+    ChangeError, DeviceConfig, DmaMemory as _, Driver, NoHook, Page as _, Platform as _, QueueFault, QueueState,
+    RxFrame, TableEntry, TakenPage, Timeouts, TxError, UpError, Verdict, XdpBuff,
 };
 use regs::FuncId;
 use traces::synth::Rng;
@@ -15,6 +15,7 @@ use traces::synth::Rng;
 use super::card::{Card, Event, Queue, Registers, Rx, Tx};
 use super::oracle::{Kinds, Look, RxOracle, TxOracle};
 use super::platform::{HostileDma, HostilePlatform, Machine};
+use super::supply::{Kind, Supply};
 use super::tally::Tally;
 use crate::host_memory::{CpuPage, MemoryCounts, SharedMemory};
 
@@ -27,7 +28,7 @@ pub(super) const FRAME_MIN: u16 = 60;
 pub(super) const TIMEOUTS: Timeouts =
     Timeouts { context_ns: 1_000_000, reset_ns: 1_000_000, quiesce_ns: 20_000, settle_ns: 10_000 };
 
-type HostileDriver = Driver<HostilePlatform, KeptPages<HostileDma>>;
+type HostileDriver = Driver<HostilePlatform, Supply>;
 
 /// What is known of the two queues of one index.
 struct Known {
@@ -76,6 +77,7 @@ pub(super) struct Rig {
     kept: Vec<TakenPage<CpuPage>>,
     /// Length of the good frame behind each start: in one buffer or in several.
     proof_len_bytes: u16,
+    supply: Kind,
     words: Vec<u64>,
     words_after: Vec<u64>,
 }
@@ -122,6 +124,7 @@ impl Rig {
         let driver =
             Driver::bring_up(Arc::new(platform), config).map_err(|error| format!("an honest card: {error}"))?;
         let proof_len_bytes = rng.between(FRAME_MIN.into(), FRAME_MAX.into()) as u16;
+        let supply = Kind::draw(&mut rng, driver.geometry().hw_len_bytes());
         let mut rig = Rig {
             machine,
             memory,
@@ -135,12 +138,20 @@ impl Rig {
             fault: None,
             kept: Vec::new(),
             proof_len_bytes,
+            supply,
             words: Vec::new(),
             words_after: Vec::new(),
         };
-        rig.driver.up().map_err(|error| format!("an honest card: {error}"))?;
+        rig.up().map_err(|error| format!("an honest card: {error}"))?;
         rig.prove_all()?;
         Ok(rig)
+    }
+
+    /// Start all queues, each with pages of the driver's kind.
+    fn up(&mut self) -> Result<(), UpError> {
+        let (kind, buffer, entries) =
+            (self.supply, self.driver.geometry().hw_len_bytes(), self.driver.rx_ring_entries());
+        self.driver.up_with(|_| Supply::new(kind, buffer, entries))
     }
 
     /// How many queues there are.
@@ -572,7 +583,12 @@ impl Rig {
             card.set_registers(registers);
             card.queues[at].rx.derailed = !self.in_step;
         }
-        self.give_back_some();
+        if registers == Registers::Honest {
+            self.give_back_some();
+        } else {
+            // The queue may be lost, and its source with it.
+            self.give_back();
+        }
         let restart = |rig: &mut Rig| match receive {
             true => rig.driver.restart_rx(rig.rel_qid),
             false => rig.driver.restart_tx(rig.rel_qid),
@@ -603,12 +619,12 @@ impl Rig {
         if let Err(error) = self.driver.down() {
             self.tally.stop(&error);
         }
-        if let Err(error) = self.driver.up() {
+        if let Err(error) = self.up() {
             self.tally.up(&error);
         }
         self.machine.card().set_registers(Registers::Honest);
         self.driver.down().map_err(ChangeError::Stop)?;
-        self.driver.up().map_err(ChangeError::Start)
+        self.up().map_err(ChangeError::Start)
     }
 
     /// Pages that sinks kept go back to the queue they came from, some before it ends and the others after.
@@ -624,13 +640,9 @@ impl Rig {
     }
 
     fn free(&mut self, pages: Vec<TakenPage<CpuPage>>) {
-        let platform = Arc::clone(self.driver.platform());
-        for taken in pages {
-            match self.driver.rx(self.rel_qid) {
-                Some(rx) => rx.give_back(taken.page),
-                None => platform.dma().free_page(taken.page),
-            }
-        }
+        // Cases keep pages only while their queue is there.
+        let Some(rx) = self.driver.rx(self.rel_qid) else { return };
+        pages.into_iter().for_each(|taken| rx.give_back(taken.page));
     }
 
     fn prove_all(&mut self) -> Result<(), String> {
