@@ -284,21 +284,21 @@ pub(crate) fn service(mmio: &impl Mmio, ip: IpVersion, func: FuncId, vector: Vec
         if root == 0 {
             break;
         }
-        clear(mmio, root, &mut errors)?;
+        clear(mmio, ip, root, &mut errors)?;
     }
     let route = u32::from(func.0) | u32::from(vector.0) << 12;
     mmio.write32(Bar::Qdma, qdma_csr::ERROR_INTERRUPT, route | ARM)?;
     Ok(errors)
 }
 
-fn clear(mmio: &impl Mmio, root: u32, errors: &mut CardErrors) -> Result<(), MmioError> {
+fn clear(mmio: &impl Mmio, ip: IpVersion, root: u32, errors: &mut CardErrors) -> Result<(), MmioError> {
     errors.root |= root;
     let leaves = errors.leaves.iter().zip(&mut errors.status);
     for (leaf, status) in leaves.filter(|(leaf, _)| root & leaf.root != 0) {
         let found = mmio.read32(Bar::Qdma, leaf.status)?;
         if found != 0 && errors.first_queue.is_none() {
             // Before it is cleared: the card then takes the next error's.
-            errors.first_queue = first_queue(mmio, leaf)?;
+            errors.first_queue = first_queue(mmio, ip, leaf)?;
         }
         mmio.write32(Bar::Qdma, leaf.status, found)?;
         *status |= found;
@@ -306,11 +306,14 @@ fn clear(mmio: &impl Mmio, root: u32, errors: &mut CardErrors) -> Result<(), Mmi
     mmio.write32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS, root)
 }
 
-/// The queue that the leaf's log register names. Of a doorbell outside every range there is only an address.
-fn first_queue(mmio: &impl Mmio, leaf: &Leaf) -> Result<Option<Qid>, MmioError> {
+/// The queue that the leaf's log register names. Of a doorbell outside every range there is only an address, and of 3.1's
+/// descriptor log no layout is known.
+fn first_queue(mmio: &impl Mmio, ip: IpVersion, leaf: &Leaf) -> Result<Option<Qid>, MmioError> {
     use qdma_csr::{c2h_first_error_qid, glbl_dsc_error_log0, h2c_first_error_qid};
     let (register, field) = match leaf.status {
-        qdma_csr::GLBL_DSC_ERROR_STATUS => (qdma_csr::GLBL_DSC_ERROR_LOG0, glbl_dsc_error_log0::QID),
+        qdma_csr::GLBL_DSC_ERROR_STATUS if ip != IpVersion::Q31 => {
+            (qdma_csr::GLBL_DSC_ERROR_LOG0, glbl_dsc_error_log0::QID)
+        }
         qdma_csr::C2H_ERROR_STATUS => (qdma_csr::C2H_FIRST_ERROR_QID, c2h_first_error_qid::QID),
         qdma_csr::H2C_ERROR_STATUS => (qdma_csr::H2C_FIRST_ERROR_QID, h2c_first_error_qid::QID),
         _ => return Ok(None),

@@ -29,6 +29,9 @@ const STATUS_ALIGNED: u32 = 3;
 /// RS-FEC of receiver and transmitter.
 const RSFEC_BOTH: u32 = 3;
 
+/// Correction, indication, and errors told as IEEE 802.3 has it.
+const RSFEC_CORRECTION: u32 = 7;
+
 /// Check that a CMAC is there.
 pub(crate) fn probe(mmio: &impl Mmio, port: PortId) -> Result<(), Cause> {
     match mmio.read32(Bar::Shell, shell::cmac(port) + cmac::CORE_VERSION)? {
@@ -44,10 +47,10 @@ pub(crate) fn set_up<P: Platform>(platform: &P, config: &DeviceConfig, port: Por
     probe(mmio, port)?;
     reset(platform, port, config.timeouts.reset_ns)?;
     let write = |offset, value| mmio.write32(Bar::Shell, shell::cmac(port) + offset, value);
-    if config.rs_fec {
-        write(cmac::RSFEC_CONFIG_ENABLE, RSFEC_BOTH)?;
-        write(cmac::RSFEC_CONFIG_INDICATION_CORRECTION, 7)?;
-    }
+    // The vendor's driver writes nothing without RS-FEC. Whether a reset clears these registers is written nowhere.
+    let (enable, correction) = if config.rs_fec { (RSFEC_BOTH, RSFEC_CORRECTION) } else { (0, 0) };
+    write(cmac::RSFEC_CONFIG_ENABLE, enable)?;
+    write(cmac::RSFEC_CONFIG_INDICATION_CORRECTION, correction)?;
     if config.own_port != Some(port) {
         write(cmac::CONFIGURATION_RX_REG1, ENABLE)?;
     }

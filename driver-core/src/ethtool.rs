@@ -182,6 +182,8 @@ pub struct Rss {
 }
 
 /// An indirection table that is asked for.
+// One is made for each command that a person types: its 256 bytes may lie in the enum.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableChange {
     /// `default`: entry i is queue i mod n, and follows the number of queues.

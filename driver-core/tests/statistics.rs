@@ -225,7 +225,7 @@ impl Mmio for Port {
             (Bar::Shell, 0x8500..0x8718) => {
                 self.mac.access(bar, offset)?;
                 let value = lock(&self.mac.snapshot)[(offset as usize - 0x8500) / 8];
-                Ok(if offset % 8 == 0 { value as u32 } else { (value >> 32) as u32 })
+                Ok(if offset.is_multiple_of(8) { value as u32 } else { (value >> 32) as u32 })
             }
             (Bar::Shell, 0xB000 | 0xB004) => {
                 self.mac.access(bar, offset)?;
@@ -514,4 +514,23 @@ fn a_card_that_does_not_answer_is_an_error() {
     mock.fail(Faults { mmio_from: Some(0), ..Faults::default() });
     assert!(matches!(driver.statistics(), Err(MmioError::TimedOut { bar: Bar::Shell, offset: 0x82B0, .. })));
     mock.fail(Faults::default());
+}
+
+/// A queue that is started afresh is still its worker's.
+#[test]
+fn a_restarted_queue_keeps_its_worker() {
+    let mock = Mock::new(10);
+    let mut driver = driver_up(&mock, config(2, 8));
+    let worker = driver.worker(5);
+    driver.pair(1).unwrap().assign(&worker);
+    driver.restart_rx(1).unwrap();
+    driver.restart_tx(1).unwrap();
+    assert!(mock.receive(1, &numbered(1, 60)));
+    driver.rx(1).unwrap().poll(4, |_| {}).unwrap();
+    let tx = driver.tx(1).unwrap();
+    tx.post(&numbered(1, 60)).unwrap();
+    tx.flush().unwrap();
+    mock.transmit(1, 1);
+    tx.reap().unwrap();
+    assert_eq!((worker.traffic().rx_packets, worker.traffic().tx_packets), (1, 1));
 }

@@ -189,9 +189,11 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             return Err(cause.into());
         }
         self.platform.clock().wait(self.config.timeouts.settle_ns);
+        let worker = tx.worker();
         tx.release().into_iter().for_each(|page| rx.give_back(page));
         match self.start_tx(rel_qid) {
-            Ok(tx) => {
+            Ok(mut tx) => {
+                tx.assign(&worker);
                 self.insert_pair(QueuePair { tx, rx, napi });
                 Ok(())
             }
@@ -214,9 +216,11 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             return Err(cause.into());
         }
         self.platform.clock().wait(self.config.timeouts.settle_ns);
+        let worker = rx.worker();
         let source = rx.release();
         match self.start_rx(rel_qid, source) {
-            Ok(rx) => {
+            Ok(mut rx) => {
+                rx.assign(&worker);
                 self.insert_pair(QueuePair { tx, rx, napi });
                 Ok(())
             }

@@ -593,6 +593,11 @@ impl<P: Platform> TxQueue<P> {
         self.ledger.publish(&self.counters);
     }
 
+    /// Who drives this queue.
+    pub(crate) fn worker(&self) -> Arc<crate::statistics::Worker> {
+        self.ledger.worker()
+    }
+
     /// From here on another worker drives this queue, and its frames count as that one's ([`crate::Driver::worker`]).
     pub fn assign(&mut self, worker: &Arc<crate::statistics::Worker>) {
         self.publish_counters();

@@ -215,6 +215,11 @@ impl RxLedger {
         self.published = *now;
     }
 
+    /// Who drives the queue.
+    pub(crate) fn worker(&self) -> Arc<Worker> {
+        Arc::clone(&self.worker)
+    }
+
     /// From here on another worker drives the queue. What it counted before must have been published.
     pub(crate) fn assign(&mut self, worker: Arc<Worker>) {
         self.worker = worker;
@@ -240,6 +245,11 @@ impl TxLedger {
         self.queue.add(&added);
         self.worker.add_tx(&added);
         self.published = *now;
+    }
+
+    /// Who drives the queue.
+    pub(crate) fn worker(&self) -> Arc<Worker> {
+        Arc::clone(&self.worker)
     }
 
     /// See [`RxLedger::assign`].

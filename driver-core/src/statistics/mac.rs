@@ -68,8 +68,8 @@ impl MacStatistics {
     }
 
     fn read_rows(&self, mmio: &impl Mmio, block: u32) -> Result<(), MmioError> {
-        for row in self.unread.load(Ordering::Relaxed)..MAC_ROWS {
-            let offset = block + MAC[row].1;
+        for (row, (_, offset)) in MAC.iter().enumerate().skip(self.unread.load(Ordering::Relaxed)) {
+            let offset = block + offset;
             // The registers stand still until the next TICK, so that the two halves belong together.
             let low = mmio.read32(Bar::Shell, offset)?;
             let high = mmio.read32(Bar::Shell, offset + 4)?;
