@@ -5,13 +5,18 @@ use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
 
 use anyhow::Context;
-use rustyline::DefaultEditor;
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::Validator;
+use rustyline::{Context as LineContext, Editor, Helper};
 
 use super::args::{CardArgs, ConsoleArgs, HashArg, RuntsArg};
 use super::exit::{Exit, Failure};
 use super::load;
-use crate::console::{CommandError, Console, Next, Session, SessionError};
+use crate::console::{COMMANDS, CommandError, Console, Next, Session, SessionError};
 use crate::run::RunError;
 
 pub(super) fn run(args: &ConsoleArgs) -> Result<Exit, Failure> {
@@ -21,16 +26,8 @@ pub(super) fn run(args: &ConsoleArgs) -> Result<Exit, Failure> {
     let mut console = Console::new(session);
     let failed = read(&mut console, lines, args)?;
     let report = console.session.finish();
-    let ended = match report {
-        Ok(report) => {
-            print!("{report}");
-            if report.is_clean() { Exit::Agreed } else { Exit::Difference }
-        }
-        Err(error) => {
-            eprintln!("console: the session can't be ended: {}", CommandError::from(error).in_full());
-            Exit::Difference
-        }
-    };
+    print!("{report}");
+    let ended = if report.is_clean() { Exit::Agreed } else { Exit::Difference };
     // What went wrong at the end weighs no less than a line that failed.
     Ok(if ended == Exit::Difference { ended } else { failed.unwrap_or(Exit::Agreed) })
 }
@@ -101,7 +98,7 @@ fn read(console: &mut Console, mut lines: Lines, args: &ConsoleArgs) -> Result<O
 /// Where lines come from.
 enum Lines {
     Script(io::Lines<Box<dyn BufRead>>, String),
-    Terminal(Box<DefaultEditor>),
+    Terminal(Box<Editor<Completion, DefaultHistory>>),
 }
 
 impl Lines {
@@ -113,7 +110,11 @@ impl Lines {
                 let reader: Box<dyn BufRead> = Box::new(BufReader::new(file));
                 Ok(Lines::Script(reader.lines(), name))
             }
-            None if io::stdin().is_terminal() => Ok(Lines::Terminal(Box::new(DefaultEditor::new()?))),
+            None if io::stdin().is_terminal() => {
+                let mut editor = Editor::new()?;
+                editor.set_helper(Some(Completion(FilenameCompleter::new())));
+                Ok(Lines::Terminal(Box::new(editor)))
+            }
             None => {
                 let reader: Box<dyn BufRead> = Box::new(BufReader::new(io::stdin()));
                 Ok(Lines::Script(reader.lines(), "standard input".into()))
@@ -143,5 +144,57 @@ impl Lines {
                 }
             },
         }
+    }
+}
+
+/// The tab key: a command's name where one begins, a file's anywhere else.
+struct Completion(FilenameCompleter);
+
+impl Completer for Completion {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, pos: usize, context: &LineContext<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let before = line.get(..pos).unwrap_or(line);
+        match command_under_way(before) {
+            Some(start) => Ok((start, commands(&before[start..]))),
+            None => self.0.complete(line, pos, context),
+        }
+    }
+}
+
+impl Hinter for Completion {
+    type Hint = String;
+}
+impl Highlighter for Completion {}
+impl Validator for Completion {}
+impl Helper for Completion {}
+
+/// Where the word begins that is being typed, if it is a command's name.
+fn command_under_way(before: &str) -> Option<usize> {
+    let start = before.rfind([';', ' ', '\t']).map_or(0, |at| at + 1);
+    let ahead = before[..start].trim_end();
+    (ahead.is_empty() || ahead.ends_with([';', '!'])).then_some(start)
+}
+
+fn commands(prefix: &str) -> Vec<Pair> {
+    let matching = COMMANDS.iter().filter(|spec| spec.name.starts_with(prefix));
+    matching.map(|spec| Pair { display: spec.name.into(), replacement: format!("{} ", spec.name) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_completed_where_one_begins() {
+        for (line, start) in [("", 0), ("et", 0), ("up; do", 4), ("up;do", 3), ("! re", 2)] {
+            assert_eq!(command_under_way(line), Some(start), "{line}");
+        }
+        for line in ["replay tr", "up onic0 ", "replay a;b c"] {
+            assert_eq!(command_under_way(line), None, "{line}");
+        }
+        let names = |prefix| commands(prefix).into_iter().map(|pair| pair.replacement).collect::<Vec<_>>();
+        assert_eq!(names("re"), ["replay ", "recover ", "regs "]);
+        assert!(names("zz").is_empty());
     }
 }

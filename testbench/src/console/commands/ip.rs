@@ -61,6 +61,19 @@ fn set(console: &mut Console, mut words: Words<'_>) -> Said {
     if changes.is_empty() {
         return Err(words.usage("nothing is to be set"));
     }
+    // Everything is checked before anything is done, as the kernel checks a message whole.
+    let range = console.session.driver(interface).mtu_range();
+    for change in &changes {
+        if let Change::Mtu(mtu) = change
+            && !range.contains(mtu)
+        {
+            return Err(CommandError::failed(format!(
+                "{interface}: MTU {mtu}: this card takes {} to {}",
+                range.start(),
+                range.end()
+            )));
+        }
+    }
     for change in changes {
         match change {
             Change::Up => console.session.up(interface)?,
@@ -125,7 +138,7 @@ impl Link {
                 ("packets", "packets", totals.rx_packets()),
                 ("errors", "errors", totals.rx_errors()),
                 ("dropped", "dropped", totals.rx_dropped()),
-                ("missed", "over_errors", totals.rx_missed()),
+                ("missed", "missed_errors", totals.rx_missed()),
                 ("mcast", "multicast", totals.multicast()),
             ],
             tx: [

@@ -10,6 +10,7 @@ mod ip;
 mod log;
 mod map;
 mod quit;
+mod recover;
 mod regs;
 mod replay;
 mod set;
@@ -52,7 +53,7 @@ impl<'a> Call<'a> {
 }
 
 /// All commands, in the order of the help.
-pub static COMMANDS: [&Spec; 17] = [
+pub static COMMANDS: [&Spec; 18] = [
     &replay::SPEC,
     &generate::SPEC,
     &ethtool::SPEC,
@@ -64,6 +65,7 @@ pub static COMMANDS: [&Spec; 17] = [
     &stats::SPEC,
     &map::SPEC,
     &log::SPEC,
+    &recover::SPEC,
     &regs::SPEC,
     &fault::SPEC,
     &expect::SPEC,

@@ -39,7 +39,7 @@ fn run(console: &mut Console, call: &Call<'_>) -> Said {
     let mut said = notes(&input);
     let frames = input.frames.len();
     let pace = asked.pace.or(console.settings.pace);
-    let before = console.session.moved();
+    let before = (console.session.moved(), dropped(console));
     console.session.replay(Traffic { frames: input.frames.into(), pace, rounds: asked.rounds })?;
     if call.background {
         let times = match asked.rounds {
@@ -50,9 +50,17 @@ fn run(console: &mut Console, call: &Call<'_>) -> Said {
         return Ok(said + &format!("{frames} frames{times}, in the background\n"));
     }
     console.session.wait_idle()?;
-    let moved = console.session.moved().since(before);
-    said += &format!("{} frames in: {} to the host, {} to the wire\n", moved.wire_in, moved.host_out, moved.wire_out);
-    Ok(said)
+    let moved = console.session.moved().since(before.0);
+    said += &format!("{} frames in: {} to the host, {} to the wire", moved.wire_in, moved.host_out, moved.wire_out);
+    match dropped(console) - before.1 {
+        0 => {}
+        dropped => said += &format!(", {dropped} dropped"),
+    }
+    Ok(said + "\n")
+}
+
+fn dropped(console: &mut Console) -> u64 {
+    console.session.sum_by_monitors().drops.values().sum()
 }
 
 fn asked(call: &Call<'_>) -> Result<Asked, CommandError> {

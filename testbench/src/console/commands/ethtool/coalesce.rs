@@ -2,7 +2,7 @@
 
 use driver_core::TriggerMode;
 use driver_core::ethtool::{Choice, CoalesceChange};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Ask, as_json, nothing_to_set};
 use crate::console::commands::Said;
@@ -45,7 +45,7 @@ pub(super) fn show(console: &mut Console, ask: Ask<'_>) -> Said {
     if ask.json {
         let object = json!({
             "adaptive-rx": false, "adaptive-tx": false,
-            "rx-usecs": timer.then_some(f64::from(coalesce.timer_ns) / 1_000.0),
+            "rx-usecs": timer.then(|| json_usecs(coalesce.timer_ns)),
             "rx-frames": counter.then_some(coalesce.frames),
         });
         return Ok(as_json(ask.interface, object));
@@ -86,6 +86,11 @@ pub(super) fn set(console: &mut Console, mut ask: Ask<'_>) -> Said {
 /// Microseconds, with as many decimals as it takes: the card counts 100 ns.
 fn usecs(ns: u32) -> String {
     format!("{}", f64::from(ns) / 1_000.0)
+}
+
+/// A whole number where it is one, as readers of ethtool's JSON expect.
+fn json_usecs(ns: u32) -> Value {
+    if ns % 1_000 == 0 { (ns / 1_000).into() } else { (f64::from(ns) / 1_000.0).into() }
 }
 
 fn timer_ns(text: &str) -> Result<u32, CommandError> {
