@@ -36,7 +36,7 @@ pub fn catch(evidence: &Evidence) -> Vec<Caught> {
     let mut caught = Vec::new();
     // What was done to memory comes before what came of it.
     caught.extend(evidence.violations.iter().map(|violation| memory("memory", violation)));
-    caught.extend(evidence.heap_reports.iter().map(|text| heap("heap", text)));
+    caught.extend(evidence.heap_reports.iter().map(|text| heap("heap", text, evidence)));
     caught.extend(crash(evidence));
     // A driver that crashed leaves frames behind; that they are missing says nothing more.
     if evidence.crash.is_none() {
@@ -50,14 +50,15 @@ pub fn catch(evidence: &Evidence) -> Vec<Caught> {
         caught.extend(sums(evidence));
     }
     caught.extend(evidence.leaks.iter().map(|violation| memory("leak", violation)));
-    caught.extend(evidence.heap_leaks.iter().map(|text| heap("leak", text)));
+    caught.extend(evidence.heap_leaks.iter().map(|text| heap("leak", text, evidence)));
     caught.extend(errors(evidence));
     caught
 }
 
 fn crash(evidence: &Evidence) -> Option<Caught> {
     let (text, time) = evidence.crash.clone()?;
-    Some(Caught { by: "crash", place: text.clone(), text, packet: None, time: Some(time) })
+    let place = text.strip_prefix("NULL dereference: ").or_else(|| text.split(':').next()).unwrap_or(&text).to_string();
+    Some(Caught { by: "crash", place, text, packet: None, time: Some(time) })
 }
 
 fn memory(by: &'static str, violation: &Violation) -> Caught {
@@ -66,10 +67,11 @@ fn memory(by: &'static str, violation: &Violation) -> Caught {
     Caught { by, place, text: violation.to_string(), packet: None, time: Some(*time) }
 }
 
-fn heap(by: &'static str, text: &str) -> Caught {
+/// When it was met is not known but for the end.
+fn heap(by: &'static str, text: &str, evidence: &Evidence) -> Caught {
     let place = text.strip_prefix("heap: ").unwrap_or(text);
     let place = place.split(" was ").next().unwrap_or(place).to_string();
-    Caught { by, place, text: text.into(), packet: None, time: None }
+    Caught { by, place, text: text.into(), packet: None, time: Some(evidence.end) }
 }
 
 /// The scoreboard, against what the card's monitors say came to each queue.

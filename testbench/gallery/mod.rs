@@ -15,6 +15,7 @@
 //! | [`tamper`], [`seams`] | faulty cards, bent seams, the watchdog |
 //! | [`true_driver`], [`vendor`], [`mutants`] | the drivers |
 //! | [`evidence`], [`catch`](mod@catch) | what a scenario leaves behind, and what is wrong with it |
+//! | [`sweep`] | drivers without fault through many seeds |
 
 pub mod catch;
 pub mod evidence;
@@ -25,6 +26,7 @@ pub mod rows;
 pub mod scenarios;
 pub mod seams;
 pub mod stage;
+pub mod sweep;
 pub mod tamper;
 pub mod true_driver;
 pub mod vendor;

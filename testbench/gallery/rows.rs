@@ -354,7 +354,7 @@ pub const ROWS: &[Row] = &[
     vendor(
         "B-40",
         "failed queue stop ignored",
-        "the stop ignores a context command that times out, and frees the rings",
+        "the stop ignores context commands that time out, and frees pages and rings",
         "host memory: DMA to what was freed",
         &on::HANG_AT_DOWN,
         |ways| ways.stop = queues::stop_unheard,

@@ -649,16 +649,16 @@ impl<'a> Stage<'a> {
         });
     }
 
-    /// What should have happened by now and has not.
+    /// What should have happened by now and has not. Frames in transmit rings first: a poll may take them back.
     fn look_for_stalls(&mut self) -> Result<(), Over> {
         for func in self.is_up.clone() {
-            for queue in 0..self.queues() {
-                self.look_for_forgotten(func, queue)?;
-            }
             let held = self.call(func, |nic| nic.unfreed())?;
             if held > 0 && !self.faults.holds() && !self.look_for_unsent() {
-                let text = format!("fn{func}: {held} frames were sent, and their memory is still held 400 us later");
+                let text = format!("fn{func}: {held} frames were sent, and 20 us later their memory is still held");
                 self.see("liveness", format!("fn{func}, {held} TX buffers"), text);
+            }
+            for queue in 0..self.queues() {
+                self.look_for_forgotten(func, queue)?;
             }
         }
         Ok(())

@@ -9,7 +9,8 @@ use models::host_memory::{DmaFault, HostMemory};
 use models::time::Time;
 use regs::context::{COMMAND_WORDS, CompletionContext, ContextCommand, ContextOp, ContextSelector, SwDescContext};
 use regs::descriptor::{Completion, H2cStatus};
-use regs::{Bar, FuncId, PortId, Qid, qdma_csr, system_config};
+use regs::qdma_csr::{self, ind_ctxt_cmd};
+use regs::{Bar, FuncId, PortId, Qid, system_config};
 
 use crate::card::{Card, CardError, Observation, Stop, WireFrame};
 
@@ -20,6 +21,8 @@ pub struct Faults {
     pub cmac_in_reset: bool,
     /// From the first transmit write-back on, none reaches the host until this time.
     pub hold_tx_status_until: Option<Time>,
+    /// From the context command with this number on, counted from 0, commands have no effect and stay busy for so many ns.
+    pub hang_commands: Option<(u64, u64)>,
     /// The completion with this number, over all queues and counted from 0, has its error bit set.
     pub error_completion: Option<u64>,
     /// The completion with this number tells this length.
@@ -50,6 +53,10 @@ struct Ring {
 struct State {
     faults: Faults,
     data: [u32; COMMAND_WORDS],
+    commands: u64,
+    hang_until: Option<Time>,
+    /// The last command hangs.
+    busy: bool,
     ring_sizes: BTreeMap<u8, u32>,
     completions: BTreeMap<Qid, Ring>,
     transmit: BTreeMap<Qid, Ring>,
@@ -229,6 +236,16 @@ impl State {
         }
     }
 
+    /// Does this command hang?
+    fn hangs(&mut self) -> bool {
+        let number = self.commands;
+        self.commands += 1;
+        self.busy = self.faults.hang_commands.is_some_and(|(from, ns)| {
+            number >= from && self.now < *self.hang_until.get_or_insert(self.now.saturating_add(ns * 1_000))
+        });
+        self.busy
+    }
+
     /// Held write-backs whose time has come.
     fn let_go(&mut self) -> Vec<(u64, FuncId, Vec<u8>)> {
         match self.faults.hold_tx_status_until {
@@ -285,8 +302,13 @@ impl Card for TamperedCard {
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
         let value = self.with(memory, |card, memory| card.mmio_read(func, bar, offset, memory))?;
+        let mut state = self.state.lock();
+        if bar == Bar::Qdma && offset == qdma_csr::IND_CTXT_CMD {
+            state.busy &= state.hang_until.is_some_and(|until| state.now < until);
+            return Ok(if state.busy { ind_ctxt_cmd::BUSY.set(value, 1) } else { value });
+        }
         let is_status = bar == Bar::Shell && offset == regs::shell::SYSTEM_CONFIG + system_config::SHELL_STATUS;
-        Ok(if is_status && self.state.lock().faults.cmac_in_reset { value & !0x110 } else { value })
+        Ok(if is_status && state.faults.cmac_in_reset { value & !0x110 } else { value })
     }
 
     fn mmio_write(
@@ -298,7 +320,11 @@ impl Card for TamperedCard {
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
         if bar == Bar::Qdma {
-            self.state.lock().snoop(offset, value);
+            let mut state = self.state.lock();
+            if offset == qdma_csr::IND_CTXT_CMD && state.hangs() {
+                return Ok(());
+            }
+            state.snoop(offset, value);
         }
         self.with(memory, |card, memory| card.mmio_write(func, bar, offset, value, memory))
     }

@@ -180,7 +180,13 @@ impl Nic for TrueDriver {
     }
 
     fn mac(&mut self) -> Result<Option<MacTotals>, String> {
-        Ok(None)
+        let driver = self.driver()?;
+        if driver.config().own_port.is_none() {
+            return Ok(None);
+        }
+        let shown = driver.statistics().map_err(|error| error.to_string())?;
+        let (rx, tx) = (shown.get("stat_rx_total_pkts"), shown.get("stat_tx_total_pkts"));
+        Ok(rx.zip(tx).map(|(rx_packets, tx_packets)| MacTotals { rx_packets, tx_packets }))
     }
 
     fn mtu(&self) -> u16 {

@@ -9,7 +9,7 @@ use crate::gallery::vendor::{Fault, Vendor};
 
 /// The error path goes through a handle that is set later.
 pub fn undo_through_handle(vendor: &mut Vendor) {
-    deref(vendor.qdma, "hw->qdma, in the error path of probe");
+    deref(vendor.qdma, "hw->qdma");
 }
 
 /// Waits for the status bit, as long as it takes.

@@ -96,7 +96,7 @@ pub fn log_what_is_left(vendor: &mut Vendor, queue: TxQueue) {
 pub fn clear_by_completions(vendor: &mut Vendor, queue: RxQueue) {
     let (count, slots) = (queue.completion_entries - 1, queue.slots.len());
     if usize::from(count) > slots {
-        oops(format!("rx_queue[{}]->buffer[{slots}]: an array of {slots} read {count} times", queue.queue));
+        oops(format!("rx_queue[{}]->buffer[{slots}]: an array of {slots} read to {count}", queue.queue));
     }
     crate::gallery::vendor::queues::clear_rx(vendor, queue);
 }

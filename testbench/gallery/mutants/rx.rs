@@ -55,7 +55,7 @@ pub fn one_buffer(_len_bytes: u16, _hw_len_bytes: u16) -> u16 {
 /// The new page is used as it came.
 pub fn refill_unchecked(vendor: &mut Vendor, queue: u16, index: u16, old: Page) -> Result<(), Fault> {
     driver_core::DmaMemory::free_page(vendor.dma(), old);
-    let page = deref(fresh_page(vendor).ok(), &format!("the new page of rx_queue[{queue}], descriptor {index}"));
+    let page = deref(fresh_page(vendor).ok(), &format!("rx_queue[{queue}]->buffer[{index}].page"));
     put(vendor, queue, index, page);
     Ok(())
 }

@@ -82,6 +82,6 @@ pub fn mac(vendor: &mut Vendor) -> Result<Option<MacTotals>, Fault> {
 /// What a reader of the queues' own statistics does: it follows their pointers.
 pub fn through_queues(vendor: &mut Vendor) {
     for queue in 0..vendor.config.queues {
-        deref(vendor.rx[usize::from(queue)].as_ref(), &format!("rx_queue[{queue}] in get_ethtool_stats"));
+        deref(vendor.rx[usize::from(queue)].as_ref(), &format!("rx_queue[{queue}]"));
     }
 }

@@ -84,9 +84,8 @@ fn open_queues(vendor: &mut Vendor) -> Result<(), Fault> {
             }
             Err((fault, None)) => return Err(fault),
         }
-        listen(vendor, true)?;
     }
-    Ok(())
+    listen(vendor, true)
 }
 
 fn open_tx(vendor: &mut Vendor, queue: u16) -> Result<(), Fault> {

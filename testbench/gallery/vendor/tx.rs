@@ -200,7 +200,7 @@ pub fn clean(vendor: &mut Vendor, queue: u16) -> Result<(), Fault> {
 /// Give back the frame at an index.
 pub fn release(vendor: &Vendor, tx: &mut TxQueue, index: u16) {
     let slot = tx.slots.get_mut(usize::from(index)).and_then(Option::take);
-    let InRing { page, skb } = deref(slot, &format!("buffer[{index}].skb of TX queue {}", tx.queue));
+    let InRing { page, skb } = deref(slot, &format!("tx_queue[{}]->buffer[{index}].skb", tx.queue));
     let dma = vendor.dma();
     dma.free_page(dma.unmap(page, 0));
     vendor.heap.free(skb);

@@ -47,6 +47,8 @@ pub enum Command {
     Info(InfoArgs),
     /// Look: measure speed as a ratio against a named opponent
     Bench(BenchArgs),
+    /// Look: the vendor driver's known faults, each made again and caught; and drivers without fault, in silence
+    Gallery(GalleryArgs),
     /// Look: JSON schema of a command's --json output
     Schema(SchemaArgs),
     /// Own RTL: the cache of Verilated tops
@@ -439,6 +441,26 @@ pub struct BenchArgs {
     /// Under 30 s
     #[arg(long)]
     pub quick: bool,
+    /// One JSON object to stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `onic gallery`.
+#[derive(Args, Clone, Debug)]
+pub struct GalleryArgs {
+    /// Only these faults, with their whole reports: B-01 to B-45, P-1 to P-6
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// The card: model (all Rust) or hybrid (QDMA model + our shell RTL)
+    #[arg(long, default_value = "model", value_name = "CARD")]
+    pub card: String,
+    /// First seed
+    #[arg(long, default_value = "1", value_parser = parse_seed)]
+    pub seed: u64,
+    /// Seeds of each scenario that the driver must be silent on; 1000 on model and 20 elsewhere without
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
     /// One JSON object to stdout
     #[arg(long)]
     pub json: bool,

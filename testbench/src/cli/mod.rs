@@ -14,6 +14,7 @@ mod console;
 mod diff;
 pub mod exit;
 mod failing;
+mod gallery;
 mod gen_udp;
 mod golden;
 mod hash;
@@ -92,6 +93,7 @@ fn dispatch(asked: &Command) -> Result<Exit, Failure> {
         Command::Info(args) => Ok(info::run(args)),
         Command::Rtl(args) => rtl::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Gallery(args) => gallery::run(args),
         Command::Console(args) => console::run(args),
     }
 }
