@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `words`, `card` | layouts by plain shifts; a card's side of the rings, step by step |
 //! | `platform` | the driver's four seams with that card behind them, which may act between two loads |
-//! | `attack` | deeds |
+//! | `deeds`, `attack` | what is done to a queue, and how |
 //! | `oracle` | what a look must end in |
 //! | `rig` | driver and card; each step judged |
 //! | `supply` | where receive queues get their pages: each source that there is |
@@ -21,6 +21,7 @@
 
 mod attack;
 mod card;
+mod deeds;
 mod oracle;
 mod platform;
 mod registers;
@@ -35,8 +36,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use traces::synth::Rng;
 
-use attack::{RxDeed, TxDeed};
 use card::{Event, Registers};
+use deeds::{RxDeed, TxDeed};
 use rig::Rig;
 
 pub use registers::try_registers;

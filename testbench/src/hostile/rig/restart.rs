@@ -1,0 +1,151 @@
+//! The way back: a queue is started afresh, and a good frame passes.
+
+use std::sync::atomic::Ordering;
+
+use driver_core::{ChangeError, TakenPage};
+
+use super::super::card::Registers;
+use super::Rig;
+use crate::host_memory::CpuPage;
+
+impl Rig {
+    /// Start the queue afresh; on a card whose registers misbehave too, then set it right and take the device down and up.
+    ///
+    /// # Errors
+    /// A start that fails on an honest card.
+    pub(in crate::hostile) fn restart(&mut self, receive: bool, registers: Registers) -> Result<(), String> {
+        self.machine.refuse_syncs.store(false, Ordering::Relaxed);
+        let at = self.at();
+        {
+            let mut card = self.machine.card();
+            card.set_registers(registers);
+            card.queues[at].rx.derailed = !self.in_step;
+        }
+        if registers == Registers::Honest {
+            self.give_back_some();
+        } else {
+            // The queue may be lost, and its source with it.
+            self.give_back();
+        }
+        let restart = |rig: &mut Rig| match receive {
+            // A queue that has failed may as well be found by the driver itself.
+            _ if rig.fault.is_some() && rig.rng.one_in(2) => rig.restart_failed(),
+            true => rig.driver.restart_rx(rig.rel_qid),
+            false => rig.driver.restart_tx(rig.rel_qid),
+        };
+        let mut result = restart(self);
+        let mut recovered = false;
+        self.tally.restarts += 1;
+        if registers != Registers::Honest {
+            if let Err(error) = &result {
+                self.tally.change(error);
+                // Once more: the queue is gone, or it can still not be stopped.
+                if let Err(error) = restart(self) {
+                    self.tally.change(&error);
+                }
+                result = self.recover();
+                recovered = true;
+            }
+            self.machine.card().set_registers(Registers::Honest);
+        }
+        result.map_err(|error| format!("the queue can't be started afresh: {error}"))?;
+        self.give_back();
+        if recovered { self.prove_all() } else { self.prove(receive, !receive) }
+    }
+
+    /// Let the driver look for queues that have failed.
+    fn restart_failed(&mut self) -> Result<(), ChangeError> {
+        let mut recovered = self.driver.recover().into_iter().filter(|found| found.rel_qid == self.rel_qid);
+        // None: it is gone already.
+        recovered.next().map_or(Err(ChangeError::NoSuchQueue { rel_qid: self.rel_qid }), |found| found.result)
+    }
+
+    /// Down and up: first while the card still misbehaves, then when it is itself again. The second must work.
+    fn recover(&mut self) -> Result<(), ChangeError> {
+        self.tally.recoveries += 1;
+        if let Err(error) = self.driver.down() {
+            self.tally.stop(&error);
+        }
+        if let Err(error) = self.up() {
+            self.tally.up(&error);
+        }
+        self.machine.card().set_registers(Registers::Honest);
+        self.driver.down().map_err(ChangeError::Stop)?;
+        self.up().map_err(ChangeError::Start)
+    }
+
+    /// Pages that sinks kept go back to the queue they came from, some before it ends and the others after.
+    fn give_back_some(&mut self) {
+        let keep = self.kept.len() / 2;
+        let pages = self.kept.split_off(keep);
+        self.free(pages);
+    }
+
+    fn give_back(&mut self) {
+        let pages = std::mem::take(&mut self.kept);
+        self.free(pages);
+    }
+
+    fn free(&mut self, pages: Vec<TakenPage<CpuPage>>) {
+        // Cases keep pages only while their queue is there.
+        let Some(rx) = self.driver.rx(self.rel_qid) else { return };
+        pages.into_iter().for_each(|taken| rx.give_back(taken.page));
+    }
+
+    pub(super) fn prove_all(&mut self) -> Result<(), String> {
+        let attacked = self.rel_qid;
+        for rel_qid in 0..self.queues() {
+            self.rel_qid = rel_qid;
+            self.prove(true, true)?;
+        }
+        self.rel_qid = attacked;
+        Ok(())
+    }
+
+    /// A good frame passes each way that is asked for, on a queue that was just started.
+    fn prove(&mut self, receive: bool, send: bool) -> Result<(), String> {
+        let queue = self.machine.card().queues[self.at()];
+        (self.in_step, self.ambushed, self.fault) = (true, false, None);
+        let explain = |why| format!("a good frame after the start: {why}");
+        if receive {
+            self.known().receive_started(&queue);
+            self.good_receive().map_err(explain)?;
+        }
+        if send {
+            self.known().send_started(&queue);
+            self.good_send().map_err(explain)?;
+        }
+        Ok(())
+    }
+
+    fn good_receive(&mut self) -> Result<(), String> {
+        // Of one length for each driver, so that every case finds the queue in the same state.
+        self.frame_of(self.proof_len_bytes)?;
+        self.due_status();
+        let count = self.poll(4)?;
+        if let Some(fault) = self.fault {
+            return Err(format!("the queue fails: {fault}"));
+        }
+        if count != 1 {
+            return Err(format!("{count} frames are handed up"));
+        }
+        self.give_back();
+        self.tally.good_frames += 1;
+        Ok(())
+    }
+
+    fn good_send(&mut self) -> Result<(), String> {
+        if !self.post()? {
+            return Err("it is refused".into());
+        }
+        self.flush()?;
+        self.fetch(1)?;
+        self.due_tx_status();
+        let count = self.reap()?;
+        if count != 1 || self.fault.is_some() {
+            return Err(format!("{count} frames are taken back"));
+        }
+        self.tally.good_frames += 1;
+        Ok(())
+    }
+}
