@@ -1,12 +1,12 @@
 //! Host memory, one object for both sides, checking both.
 //!
 //! A card sees it as [`models::host_memory::HostMemory`] (bytes at a function's DMA address), a driver as
-//! [`driver_core::DmaMemory`] (coherent regions and streaming pages). Every DMA access must lie inside a live mapping of
-//! the right function and direction while the device owns it; pages are separated by unmapped guard pages; freed
+//! [`driver_core::DmaMemory`] (coherent regions and streaming pages). Every DMA access must lie inside a live mapping
+//! of the right function and direction while the device owns it; pages are separated by unmapped guard pages; freed
 //! memory is gone.
 //!
-//! With checks on, streaming memory is not coherent either: a mapped page has two copies, the CPU's and the device's, and
-//! only a sync moves bytes between them, as on a machine with bounce buffers. What was never synced reads as poison.
+//! With checks on, streaming memory is not coherent either: a mapped page has two copies, the CPU's and the device's,
+//! and only a sync moves bytes between them, as on a machine with bounce buffers. What was never synced reads as poison.
 //! With checks off (benchmarks) there is one copy, and hand-over moves a pointer.
 //!
 //! ```text
@@ -20,16 +20,16 @@
 //!
 //! * what an IOMMU would stop is **refused**, and reported: it changes nothing in memory;
 //! * what an IOMMU, which knows pages only, would **let through** is done and reported: DMA beside the buffer that a
-//!   descriptor offered ([`DmaMemory::buffer_addr`](driver_core::DmaMemory::buffer_addr) tells), a read of bytes that the
-//!   CPU changed and never synced, an access to coherent memory that can be seen half done. The run goes on to show
+//!   descriptor offered ([`DmaMemory::buffer_addr`](driver_core::DmaMemory::buffer_addr) tells), a read of bytes that
+//!   the CPU changed and never synced, an access to coherent memory that can be seen half done. The run goes on to show
 //!   what comes of it.
 //!
-//! On the driver's side types do most of the work: a freed page, or one that the device has, is a value that nobody holds,
-//! so it can be neither written nor freed twice. Memory that was freed is filled with poison before it is handed out
-//! again; its addresses lie idle for as long as others are free, and what was known of it is remembered, so that DMA to a
-//! stale address is told whose it was and who let go of it. What is left is reported: unsynced writes, ranges that leave
-//! their page, pages of another function, fragments that outlive their page, and at the end whatever was not given back,
-//! with the line that allocated it.
+//! On the driver's side types do most of the work: a freed page, or one that the device has, is a value that nobody
+//! holds, so it can be neither written nor freed twice. Memory that was freed is filled with poison before it is handed
+//! out again; its addresses lie idle for a while, and what was known of it is remembered, so that DMA to a stale address
+//! is told whose it was and who let go of it. What is left is reported: unsynced writes, ranges that leave their page,
+//! pages of another function, fragments that outlive their page, and at the end whatever was not given back, with the
+//! line that allocated it.
 //!
 //! ```text
 //!   host memory: dma-outside-buffer: DMA inside the page, but outside the buffer that was offered
@@ -147,8 +147,8 @@ impl SharedMemory {
         }
     }
 
-    /// What nobody gave back, as violations that name the line which allocated it. With checks off, lines are not known,
-    /// and pages that are not mapped are only counted in [`SharedMemory::counts`].
+    /// What nobody gave back, as violations that name the line which allocated it. With checks off, lines are not
+    /// known, and pages that are not mapped are only counted in [`SharedMemory::counts`].
     pub fn leaks(&self) -> Vec<Violation> {
         self.lock().leaks(self.now())
     }

@@ -36,7 +36,7 @@ rules! {
     /// The device went to an address that is no page's and no region's.
     DmaUnmapped = "dma-unmapped",
         "DMA to an address that nobody mapped",
-        "compare the address with those in the ring: a descriptor that was never written, or a base address with a wrong half";
+        "compare the address with those in the ring: a descriptor that was never written, or half of a base address";
     /// The device went on beyond a page, a fragment or a region, or begins behind one.
     DmaPastEnd = "dma-past-end",
         "DMA past the end of a page or region",
@@ -61,7 +61,7 @@ rules! {
     DmaWhileCpuOwns = "dma-while-cpu-owns",
         "DMA to a page that the CPU owns",
         "a descriptor still names the page: it was taken back before the card was done with it, or is in two places";
-    /// The device left the buffer that a descriptor offered, within the page. It is let through, as an IOMMU would.
+    /// The device left the buffer that a descriptor offered, within the page. It is let through, as by an IOMMU.
     DmaOutsideBuffer = "dma-outside-buffer",
         "DMA inside the page, but outside the buffer that was offered",
         "compare the buffer size that the card uses with the driver's geometry; headroom and tailroom belong to the CPU";
