@@ -149,6 +149,8 @@ pub(crate) struct Layout {
     pub(crate) len: u32,
     /// Bytes of metadata right before `start`.
     pub(crate) meta_len: u16,
+    /// The hook had bytes to write: what it wrote must not stay in a cache when the card gets the pages back.
+    pub(crate) written: bool,
 }
 
 /// A received frame in a hook's hands: Linux's `xdp_buff`.
@@ -192,6 +194,7 @@ impl<D: DmaMemory> XdpBuff<'_, D> {
     /// Likewise, to write.
     pub fn data_mut(&mut self) -> &mut [u8] {
         let (start, end) = self.range();
+        self.layout.written = true;
         self.page.bytes_mut().get_mut(start..end).unwrap_or(&mut [])
     }
 
@@ -214,6 +217,7 @@ impl<D: DmaMemory> XdpBuff<'_, D> {
     /// Likewise, to write.
     pub fn meta_mut(&mut self) -> &mut [u8] {
         let (start, len) = (usize::from(self.layout.start), usize::from(self.layout.meta_len));
+        self.layout.written = true;
         self.page.bytes_mut().get_mut(start - len..start).unwrap_or(&mut [])
     }
 
@@ -241,8 +245,11 @@ impl<D: DmaMemory> XdpBuff<'_, D> {
             return Err(AdjustError::Head { asked, least, most });
         }
         let meta = usize::from(start - meta_len)..usize::from(start);
-        // Both in the page: between `least` and `most`.
-        self.page.bytes_mut().copy_within(meta, asked as usize - usize::from(meta_len));
+        if meta_len > 0 {
+            // Both in the page: between `least` and `most`.
+            self.page.bytes_mut().copy_within(meta, asked as usize - usize::from(meta_len));
+            self.layout.written = true;
+        }
         self.layout.start = asked as u16;
         self.layout.first_len = (i64::from(first_len) - i64::from(delta)) as u16;
         self.layout.len = (i64::from(self.layout.len) - i64::from(delta)) as u32;
@@ -266,11 +273,14 @@ impl<D: DmaMemory> XdpBuff<'_, D> {
         }
         let last_len = (i64::from(self.layout.last_len) + i64::from(delta)) as u16;
         let grown = tail as usize..(asked.max(tail)) as usize;
-        let bytes = match self.fragments.last_mut() {
-            Some(page) => page.bytes_mut(),
-            None => self.page.bytes_mut(),
-        };
-        bytes.get_mut(grown).unwrap_or(&mut []).fill(0);
+        if !grown.is_empty() {
+            let bytes = match self.fragments.last_mut() {
+                Some(page) => page.bytes_mut(),
+                None => self.page.bytes_mut(),
+            };
+            bytes.get_mut(grown).unwrap_or(&mut []).fill(0);
+            self.layout.written = true;
+        }
         self.layout.last_len = last_len;
         self.layout.len = (i64::from(self.layout.len) + i64::from(delta)) as u32;
         if !self.is_multi_buffer() {

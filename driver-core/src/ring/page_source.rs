@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::platform::{Direction, DmaError, DmaMemory};
+use crate::platform::{Direction, DmaError, DmaMemory, Page};
 use crate::pool::PoolStatistics;
 
 /// Supplies a receive queue with mapped pages and takes them back.
@@ -79,8 +79,10 @@ impl<D: DmaMemory> PageSource<D> for KeptPages<D> {
     }
 
     fn give_back(&mut self, dma: &D, page: D::Page) {
-        // A page that can't go back to the device, because its keeper unmapped it, is simply freed.
-        match dma.sync_for_device(page, 0, 0) {
+        // Whatever its keeper wrote must not stay in a cache. A page that can't go back to the device, because its keeper
+        // unmapped it, is simply freed.
+        let len_bytes = page.bytes().len();
+        match dma.sync_for_device(page, 0, len_bytes) {
             Ok(page) => self.free.push(page),
             Err(refused) => dma.free_page(refused.page),
         }

@@ -16,7 +16,7 @@ use crate::context::Contexts;
 use crate::error::StopError;
 use crate::geometry::{BufferGeometry, FRAME_BUFFERS_MAX};
 use crate::hook::{Layout, NoHook, RedirectTarget, Verdict, XdpBuff, XdpFrame, XdpHook};
-use crate::platform::{Coherent, Direction, DmaError, DmaMemory, Mmio, Page, Platform};
+use crate::platform::{Coherent, Direction, DmaError, DmaMemory, MapError, Mmio, Page, Platform};
 use crate::statistics::{RxCounters, RxLedger};
 
 /// Bytes of a C2H descriptor.
@@ -358,17 +358,17 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         let len_bytes = completion.len_bytes;
         let count = self.geometry.descriptors_for(len_bytes);
         self.take_pages(len_bytes, count);
+        let mut layout = whole(self.geometry, len_bytes, count);
         if self.state == QueueState::Running {
             self.counters.frames += 1;
             self.counters.bytes += u64::from(len_bytes);
-            let mut layout = whole(self.geometry, len_bytes, count);
             if !H::ACTIVE || self.passes(completion.pkt_id, count, &mut layout, hook, tx)? {
                 sink(&mut self.frame(completion.pkt_id, count, layout));
             }
         } else {
             self.counters.dropped_stopping += 1;
         }
-        self.return_pages(count)?;
+        self.return_pages(count, layout.written)?;
         self.desc_cidx = self.span.add(self.desc_cidx, count);
         self.cidx = self.span.add(self.cidx, 1);
         self.color ^= self.cidx == 0;
@@ -473,13 +473,15 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         }
     }
 
-    /// Pages that the sink left go back to the card, untouched.
-    fn return_pages(&mut self, count: u16) -> Result<(), QueueFault> {
+    /// Pages that the sink left go back to the card. Those of a frame that a hook has written are synced whole: a line that
+    /// stays in a cache would be written over the next frame.
+    fn return_pages(&mut self, count: u16, written: bool) -> Result<(), QueueFault> {
         let dma = self.platform.dma();
+        let headroom = usize::from(self.geometry.headroom());
         for i in 0..count {
             let slot = &mut self.slots[usize::from(self.span.add(self.desc_cidx, i))];
             *slot = match core::mem::replace(slot, Slot::Empty) {
-                Slot::Cpu(page) => match dma.sync_for_device(page, usize::from(self.geometry.headroom()), 0) {
+                Slot::Cpu(page) => match give(dma, page, headroom, written) {
                     Ok(page) => Slot::Device(page),
                     Err(refused) => {
                         // Its source knows whether it is a whole page, and what becomes of one that can't be used.
@@ -603,6 +605,21 @@ pub enum ModerationError {
     Fault(#[from] QueueFault),
 }
 
+/// Hand a page of the ring to the card again.
+fn give<D: DmaMemory>(
+    dma: &D,
+    page: D::Page,
+    headroom: usize,
+    written: bool,
+) -> Result<D::DevicePage, MapError<D::Page>> {
+    if written {
+        let len_bytes = page.bytes().len();
+        dma.sync_for_device(page, 0, len_bytes)
+    } else {
+        dma.sync_for_device(page, headroom, 0)
+    }
+}
+
 /// A frame as the card wrote it.
 fn whole(geometry: BufferGeometry, len_bytes: u16, count: u16) -> Layout {
     Layout {
@@ -611,6 +628,7 @@ fn whole(geometry: BufferGeometry, len_bytes: u16, count: u16) -> Layout {
         last_len: segment_len(geometry, len_bytes, count - 1),
         len: u32::from(len_bytes),
         meta_len: 0,
+        written: false,
     }
 }
 

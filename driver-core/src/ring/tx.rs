@@ -446,7 +446,9 @@ impl<P: Platform> TxQueue<P> {
             return Err(PostError { page, cause: self.refuse(cause) });
         }
         let padded = self.pad(&mut page, offset, len_bytes);
-        let page = match self.platform.dma().sync_for_device(page, offset, padded) {
+        // All of it: its holder may have written anywhere, and the page goes back to a receive ring afterwards.
+        let page_len = page.bytes().len();
+        let page = match self.platform.dma().sync_for_device(page, 0, page_len) {
             Ok(page) => page,
             Err(refused) => {
                 return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });

@@ -149,7 +149,7 @@ impl RxCounters {
     /// Frames that reached the host and were not handed up, whatever the reason; the XDP hook's own verdicts, which are no
     /// loss, left out.
     pub fn dropped(&self) -> u64 {
-        self.dropped_stopping
+        self.dropped_stopping + self.xdp_tx_errors + self.xdp_redirect_errors
     }
 }
 

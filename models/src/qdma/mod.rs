@@ -353,6 +353,11 @@ impl Qdma {
         self.core.interrupts.front().copied()
     }
 
+    /// DMA that relaxed ordering or an invalidation has put off is still to come, though its frame has left.
+    pub fn owes_dma(&self) -> bool {
+        self.core.next_deferred() != Time::NEVER
+    }
+
     /// Frames inside, both directions. A C2H frame leaves when its completion entry is written or dropped, an H2C frame
     /// when the shell takes it.
     pub fn inside(&self) -> usize {

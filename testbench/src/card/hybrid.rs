@@ -292,7 +292,7 @@ impl Card for HybridCard {
     }
 
     fn idle(&self) -> bool {
-        self.shell.idle() && self.qdma.inside() == 0
+        self.shell.idle() && self.qdma.inside() == 0 && !self.qdma.owes_dma()
     }
 
     fn close(&mut self) {

@@ -222,6 +222,9 @@ impl Card for ModelCard {
     }
 
     fn idle(&self) -> bool {
-        self.shell.inside() == 0 && self.qdma.inside() == 0 && self.wire.iter().all(VecDeque::is_empty)
+        self.shell.inside() == 0
+            && self.qdma.inside() == 0
+            && !self.qdma.owes_dma()
+            && self.wire.iter().all(VecDeque::is_empty)
     }
 }
