@@ -88,6 +88,13 @@ pub enum Buffer {
     },
 }
 
+impl PoolConfig {
+    /// How much of `page` to sync when up to `written` bytes behind [`PoolConfig::offset`] may have been written.
+    fn written_in(&self, page: &impl Page, written: usize) -> usize {
+        written.min(self.max_len).min(page.bytes().len().saturating_sub(self.offset))
+    }
+}
+
 impl Default for PoolConfig {
     /// For a ring of 1024 whole pages that are only received into, behind the headroom.
     fn default() -> Self {
@@ -294,7 +301,8 @@ impl<D: DmaMemory, R: RecycleRing<D::DevicePage>> PagePool<D, R> {
         if !page.dma_addr().is_some_and(|addr| self.shared.names.may_hold(addr)) {
             return self.shared.refuse(dma, page, false);
         }
-        match dma.sync_for_device(page, self.config.offset, written.min(self.config.max_len)) {
+        let written = self.config.written_in(&page, written);
+        match dma.sync_for_device(page, self.config.offset, written) {
             Ok(page) => self.keep(dma, page),
             Err(refused) => self.shared.refuse(dma, refused.page, true),
         }

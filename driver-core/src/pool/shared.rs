@@ -213,7 +213,8 @@ impl<D: DmaMemory, R: RecycleRing<D::DevicePage>> Recycler<D, R> {
         if !ours {
             return self.shared.refuse(dma, page, false);
         }
-        match dma.sync_for_device(page, self.config.offset, written.min(self.config.max_len)) {
+        let written = self.config.written_in(&page, written);
+        match dma.sync_for_device(page, self.config.offset, written) {
             Ok(page) if whole => self.shared.recycle_from_anywhere(dma, page),
             Ok(fragment) => {
                 // There is room: the pool lets no more fragments out than its ring holds.

@@ -449,9 +449,10 @@ impl Card {
         let mut memory = memory.lend();
         let mut desc = [0; 8];
         if rx.posted() > 0 && !rx.derailed {
-            let wrote = memory
-                .read(self.func, rx.ring + C2H_DESC_BYTES * u64::from(rx.next_desc), &mut desc)
-                .and_then(|()| memory.write(self.func, u64::from_le_bytes(desc), &[0xEE; 60]));
+            let wrote =
+                memory.read(self.func, rx.ring + C2H_DESC_BYTES * u64::from(rx.next_desc), &mut desc).and_then(|()| {
+                    memory.write(self.func, u64::from_le_bytes(desc), &[0xEE; 60][..60.min(rx.buffer.into())])
+                });
             self.late_faults.extend(wrote.err());
         }
         let wrote = memory.write(self.func, rx.entry_addr(rx.next_entry), &rx.entry(60).0.to_le_bytes());

@@ -172,13 +172,7 @@ impl Rig {
     /// # Errors
     /// A rule that the driver broke.
     pub(super) fn check_memory(&self) -> Result<(), String> {
-        let violations = self.memory.violations();
-        if let Some(violation) = violations.first() {
-            return Err(format!("{} broken rules, the first: {violation}", violations.len()));
-        }
-        let card = self.machine.card();
-        let late = card.late_faults().first();
-        late.map_or(Ok(()), |fault| Err(format!("memory was freed while DMA was on its way: {fault}")))
+        check_memory(&self.memory, &self.machine)
     }
 
     /// Remove the driver and see that nothing is left.
@@ -186,8 +180,9 @@ impl Rig {
     /// # Errors
     /// What is.
     pub(super) fn end(self) -> Result<Tally, String> {
-        let Rig { driver, memory, tally, .. } = self;
+        let Rig { driver, memory, machine, tally, .. } = self;
         driver.remove().map_err(|error| format!("an honest card, at removal: {error}"))?;
+        check_memory(&memory, &machine)?;
         let left = memory.counts();
         if left != MemoryCounts::default() {
             let first = memory.leaks().into_iter().next().map_or(String::new(), |leak| format!("; {leak}"));
@@ -246,4 +241,15 @@ impl Rig {
         }
         Ok(())
     }
+}
+
+/// What host memory has to say. The card that is played here reaches outside its buffers only by the driver's fault.
+fn check_memory(memory: &SharedMemory, machine: &Machine) -> Result<(), String> {
+    let card = machine.card();
+    if let Some(fault) = card.late_faults().first() {
+        return Err(format!("memory was freed while DMA was on its way: {fault}"));
+    }
+    let violations = memory.violations();
+    let first = violations.first();
+    first.map_or(Ok(()), |first| Err(format!("{} broken rules, the first: {first}", violations.len())))
 }

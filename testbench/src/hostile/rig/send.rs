@@ -60,7 +60,7 @@ impl Rig {
         }
         if was_full {
             // A full ring is looked at before the frame goes in.
-            self.judge_full(begin, before, taken, fault)?;
+            self.judge_full(before, taken, fault)?;
         }
         if posted.is_ok() {
             self.known[at].tx.post();
@@ -78,15 +78,13 @@ impl Rig {
     }
 
     /// A post into a full ring looked at the status word.
-    fn judge_full(&mut self, begin: usize, before: u64, taken: u16, fault: Option<QueueFault>) -> Result<(), String> {
-        let at = self.at();
-        let card = self.machine.card();
+    fn judge_full(&mut self, before: u64, taken: u16, fault: Option<QueueFault>) -> Result<(), String> {
         if fault.is_some_and(|fault| Kinds::of(&fault) == Kinds::DOORBELL) {
+            // That is for `check_doorbells` to say.
             return Ok(());
         }
-        let after = if self.ambushed { card.tx_status_word(at) } else { before };
-        debug_assert!(begin <= card.log.len());
-        drop(card);
+        let at = self.at();
+        let after = if self.ambushed { self.machine.card().tx_status_word(at) } else { before };
         self.known[at].tx.judge(&[before, after], false, taken, fault)?;
         fault.map_or(Ok(()), |fault| self.ended(Err(fault)).map(|_| ()))
     }
