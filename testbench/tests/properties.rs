@@ -51,6 +51,7 @@ properties! {
     rings "rings",
     laps "laps",
     full_ring "full-ring",
+    numbered "numbered",
     hostile "hostile",
     hostile_registers "hostile-registers",
 }

@@ -25,6 +25,7 @@ mod affinity;
 mod bed;
 mod coverage;
 mod fewer;
+mod numbered;
 mod hostile;
 mod oracle;
 mod overflow;
@@ -163,6 +164,7 @@ pub fn all() -> &'static [Property] {
             rings::RINGS,
             rings::LAPS,
             rings::FULL,
+            numbered::NUMBERED,
             hostile::RINGS,
             hostile::REGISTERS,
         ]
