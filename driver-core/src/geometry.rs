@@ -24,13 +24,13 @@ pub enum GeometryError {
     /// The card could write outside the page, or into the tailroom. Choose an entry of the buffer-size table that is no
     /// larger than `limit_bytes`.
     #[error(
-        "a hardware buffer of {hw_len_bytes} bytes doesn't fit a page of {page_bytes}: with headroom {HEADROOM_BYTES} and \
+        "a hardware buffer of {hw_len_bytes} bytes doesn't fit a page, or fragment, of {page_bytes}: with headroom {HEADROOM_BYTES} and \
          tailroom {TAILROOM_BYTES} at most {limit_bytes} bytes remain (rx_buffer)"
     )]
     PastPage {
         /// The buffer size from the card's table.
         hw_len_bytes: u16,
-        /// Page size.
+        /// Size of the page, or of the fragment that the queue's source gives.
         page_bytes: usize,
         /// The largest buffer that fits.
         limit_bytes: usize,
@@ -74,6 +74,14 @@ impl BufferGeometry {
         Ok(Self { hw_len_bytes, frame_len_bytes_max })
     }
 
+    /// The same layout in a page, or a fragment of one, of another size.
+    ///
+    /// # Errors
+    /// [`GeometryError::PastPage`] if the card would write outside it.
+    pub fn within(self, room_bytes: usize) -> Result<Self, GeometryError> {
+        Self::new(room_bytes, self.hw_len_bytes, self.frame_len_bytes_max)
+    }
+
     /// Offset in the page where the card begins to write.
     pub const fn headroom(self) -> u16 {
         HEADROOM_BYTES
@@ -114,6 +122,14 @@ mod tests {
     fn exactly_the_limit_fits_and_one_more_does_not() {
         assert!(BufferGeometry::new(4096, 3520, 1518).is_ok());
         assert!(BufferGeometry::new(4096, 3521, 1518).is_err());
+    }
+
+    #[test]
+    fn half_a_page_takes_a_smaller_buffer() {
+        let geometry = |hw_len_bytes| BufferGeometry::new(4096, hw_len_bytes, 1518).unwrap();
+        assert_eq!(geometry(1472).within(2048), Ok(geometry(1472)));
+        let refused = GeometryError::PastPage { hw_len_bytes: 1473, page_bytes: 2048, limit_bytes: 1472 };
+        assert_eq!(geometry(1473).within(2048), Err(refused));
     }
 
     #[test]

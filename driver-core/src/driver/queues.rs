@@ -75,12 +75,14 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     }
 
     pub(super) fn start_rx(&mut self, rel_qid: u16, source: S) -> Result<RxQueue<P, S>, Cause> {
+        // A source may give less than a page for each buffer.
+        let geometry = self.sizes.geometry.within(source.buffer_bytes(self.platform.dma()))?;
         let parts = RxParts {
             platform: Arc::clone(&self.platform),
             rel_qid,
             qid: self.qid(rel_qid),
             span: self.sizes.rx_span,
-            geometry: self.sizes.geometry,
+            geometry,
             moderation: self.moderation_of(rel_qid),
             ledger: self.cells.rx_ledger(rel_qid, &source.statistics()),
         };
