@@ -4,6 +4,8 @@
 //! and the loop that RTL is held against is as fast as one can be: it plays the pin values that a run recorded, evaluation
 //! by evaluation, on the same library, and decides nothing.
 
+pub mod driver;
+
 use std::time::{Duration, Instant};
 
 use models::observation::Observation;

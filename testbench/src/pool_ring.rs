@@ -32,8 +32,11 @@ impl<T: Send> RecycleRing<T> for ArrayRing<T> {
     }
 }
 
+/// A page pool with this ring on any memory.
+pub type PoolOn<D> = PagePool<D, ArrayRing<<D as DmaMemory>::DevicePage>>;
+
 /// The page pool of one receive queue on the testbench's host memory.
-pub type Pool = PagePool<FunctionDma, ArrayRing<<FunctionDma as DmaMemory>::DevicePage>>;
+pub type Pool = PoolOn<FunctionDma>;
 
 #[cfg(test)]
 mod tests {

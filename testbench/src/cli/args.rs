@@ -433,7 +433,7 @@ pub struct InfoArgs {
 /// `onic bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// replay
+    /// replay or driver
     pub name: String,
     /// Compare with the targets, exit 1 when one is missed
     #[arg(long)]

@@ -21,34 +21,78 @@ const BARE_MIN: f64 = 270_000.0;
 const MODEL_MIN: f64 = 2e6;
 
 /// One line of the verdict.
-struct Target {
-    name: String,
-    got: f64,
-    least: f64,
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) got: f64,
+    pub(super) bound: Bound,
+}
+
+/// What a figure is held to.
+#[derive(Clone, Copy)]
+pub(super) enum Bound {
+    Least(f64),
+    Most(f64),
+}
+
+impl Target {
+    /// A figure that could not be had meets nothing.
+    pub(super) fn met(&self) -> bool {
+        match self.bound {
+            Bound::Least(least) => self.got >= least,
+            Bound::Most(most) => self.got <= most,
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let (word, limit) = match self.bound {
+            Bound::Least(least) => ("least", least),
+            Bound::Most(most) => ("most", most),
+        };
+        json!({ "name": self.name, "got": self.got, word: limit, "met": self.met() })
+    }
+
+    fn print(&self) {
+        let word = if self.met() { "met   " } else { "MISSED" };
+        let bound = match self.bound {
+            Bound::Least(least) => format!("at least {least:.2}"),
+            Bound::Most(most) => format!("at most {most:.2}"),
+        };
+        println!("{word}  {:<44} {:>12.3}  {bound}", self.name, self.got);
+    }
+}
+
+/// What a bench has to say: its figures for programs, and what they are held to.
+pub(super) struct Report {
+    pub(super) json: serde_json::Map<String, serde_json::Value>,
+    pub(super) targets: Vec<Target>,
 }
 
 pub(super) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
-    if args.name != "replay" {
-        return Err(Failure::from(anyhow!("there is no bench `{}`", args.name))
-            .hint("onic bench replay [--check] [--quick] [--json]"));
-    }
-    let mut targets = Vec::new();
-    let model = model(args, &mut targets)?;
-    let rtl = rtl(args, &mut targets)?;
-    let missed = targets.iter().any(|target| target.got.is_nan() || target.got < target.least);
-    if args.json {
-        let list: Vec<_> = targets
-            .iter()
-            .map(|t| json!({ "name": t.name, "got": t.got, "least": t.least, "met": t.got >= t.least }))
-            .collect();
-        println!("{}", json!({ "version": 1, "bench": "replay", "model": model, "rtl": rtl, "targets": list }));
-    } else if args.check {
-        for target in &targets {
-            let word = if target.got >= target.least { "met   " } else { "MISSED" };
-            println!("{word}  {:<44} {:>12.3}  at least {:.2}", target.name, target.got, target.least);
+    let Report { mut json, targets } = match args.name.as_str() {
+        "replay" => replay(args)?,
+        "driver" => super::bench_driver::run(args)?,
+        other => {
+            return Err(Failure::from(anyhow!("there is no bench `{other}`"))
+                .hint("onic bench replay|driver [--check] [--quick] [--json]"));
         }
+    };
+    if args.json {
+        json.insert("version".into(), 1.into());
+        json.insert("bench".into(), args.name.clone().into());
+        json.insert("targets".into(), targets.iter().map(Target::json).collect());
+        println!("{}", serde_json::Value::Object(json));
+    } else if args.check {
+        targets.iter().for_each(Target::print);
     }
-    Ok(if args.check && missed { Exit::Difference } else { Exit::Agreed })
+    Ok(if args.check && !targets.iter().all(Target::met) { Exit::Difference } else { Exit::Agreed })
+}
+
+fn replay(args: &BenchArgs) -> Result<Report, Failure> {
+    let mut targets = Vec::new();
+    let mut json = serde_json::Map::new();
+    json.insert("model".into(), model(args, &mut targets)?);
+    json.insert("rtl".into(), rtl(args, &mut targets)?);
+    Ok(Report { json, targets })
 }
 
 /// The model and its driver, no output kept, checks off and on.
@@ -81,14 +125,14 @@ fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Valu
             targets.push(Target {
                 name: "model at 60 bytes, packets/s".into(),
                 got: 1e9 / benchmark::best(&ns),
-                least: MODEL_MIN,
+                bound: Bound::Least(MODEL_MIN),
             });
         }
         // Each run begins with a doorbell and ends with a tail; what is left must not grow with the packets.
         targets.push(Target {
             name: format!("model at {len_bytes} bytes, packets per allocation"),
             got: packets as f64 / (allocations as f64).max(1.0),
-            least: 10_000.0,
+            bound: Bound::Least(10_000.0),
         });
     }
     if !args.json {
@@ -124,17 +168,17 @@ fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value,
         targets.push(Target {
             name: format!("pins only / bare, {len_bytes} bytes"),
             got: figures.pins_ratio(),
-            least: PINS_MIN,
+            bound: Bound::Least(PINS_MIN),
         });
         targets.push(Target {
             name: format!("hybrid / (bare + model), {len_bytes} bytes"),
             got: figures.hybrid_ratio(),
-            least: HYBRID_MIN,
+            bound: Bound::Least(HYBRID_MIN),
         });
         targets.push(Target {
             name: format!("bare loop, {len_bytes} bytes, cycles/s"),
             got: figures.bare_cycles_per_second(),
-            least: BARE_MIN,
+            bound: Bound::Least(BARE_MIN),
         });
         list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare, "pins_s": figures.pins,
                           "hybrid_s": figures.hybrid, "hybrid_checked_s": figures.hybrid_checked, "model_s": figures.model,

@@ -10,6 +10,7 @@ macro_rules! println {
 
 pub mod args;
 mod bench;
+mod bench_driver;
 mod console;
 mod diff;
 pub mod exit;
