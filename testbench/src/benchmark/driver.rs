@@ -512,8 +512,8 @@ fn steady<P: Platform, S: PageSource<P::Dma>>(
     })
 }
 
-/// Bursts before anything is measured: eight times around the ring, until every buffer of the card has its size.
-const WARM_UP: usize = 8 * RING as usize / BURST;
+/// Bursts before anything is measured: until packet numbers have wrapped, and every buffer of the card has its size.
+const WARM_UP: usize = 0x1_0000 / BURST + 200;
 
 /// A run of a row on plain memory: its times, and its heap allocations.
 ///
