@@ -15,6 +15,7 @@ const Factory* linked_factory() { return onic_rtl_factory(); }
 uint32_t factory_abi(const Factory* factory) { return factory->abi; }
 rust::String factory_top_module(const Factory* factory) { return text(factory->top_module); }
 rust::String factory_hash(const Factory* factory) { return text(factory->hash); }
+size_t factory_eval(const Factory* factory) { return reinterpret_cast<size_t>(factory->eval); }
 
 std::unique_ptr<Top> create_top(const Factory* factory, rust::Slice<const rust::String> plusargs, int32_t seed) {
     const std::vector<std::string> copies(plusargs.begin(), plusargs.end());

@@ -28,6 +28,7 @@ const Factory* linked_factory();
 uint32_t factory_abi(const Factory* factory);
 rust::String factory_top_module(const Factory* factory);
 rust::String factory_hash(const Factory* factory);
+size_t factory_eval(const Factory* factory);
 /// Null when the model could not be made.
 std::unique_ptr<Top> create_top(const Factory* factory, rust::Slice<const rust::String> plusargs, int32_t seed);
 

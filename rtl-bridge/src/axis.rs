@@ -170,6 +170,20 @@ impl Source {
         simulation.set(self.tvalid, false);
     }
 
+    /// [`Source::drive`] and [`Source::look`] in one, for the edge that most are while a long frame goes in: it takes a beat
+    /// within the frame, as the last one did. False, and nothing done, if it is any other.
+    #[inline]
+    pub fn step_mid(&mut self, simulation: &mut Simulation) -> bool {
+        let end = self.offset + self.tdata.len_bytes();
+        let flows = self.active && self.valid && !self.presented && self.mid_beat && self.stall.is_none();
+        if !flows || end >= self.frame.len() || self.tready.as_ref().is_some_and(|ready| !simulation.get(*ready)) {
+            return false;
+        }
+        simulation.set_bytes(&self.tdata, &self.frame[self.offset..end]);
+        self.offset = end;
+        true
+    }
+
     /// Set the pins for the next edge.
     #[inline]
     pub fn drive(&mut self, simulation: &mut Simulation) {
@@ -258,12 +272,15 @@ pub struct Monitor {
     frame: Vec<u8>,
     frame_err: bool,
     mid_frame: bool,
-    /// The beat that is offered and not yet taken.
-    held: Option<Held>,
+    /// A beat is offered and not yet taken: `held`.
+    holds: bool,
+    held: Held,
 }
 
 /// A beat on hold.
+#[derive(Default)]
 struct Held {
+    /// Its storage is kept from one beat to the next: at a slow reader, most beats are held.
     data: Vec<u8>,
     tkeep: u64,
     mty: u8,
@@ -292,7 +309,8 @@ impl Monitor {
             frame: Vec::new(),
             frame_err: false,
             mid_frame: false,
-            held: None,
+            holds: false,
+            held: Held::default(),
         })
     }
 
@@ -321,19 +339,19 @@ impl Monitor {
     /// The same with `tvalid` and `tready` known.
     #[inline]
     fn look_at(&mut self, simulation: &Simulation, valid: bool, ready: bool) -> Result<Taken, ProtocolError> {
-        if self.held.is_some() {
+        if self.holds {
             self.check_held(simulation, valid)?;
         }
         if !valid {
             return Ok(Taken::Nothing);
         }
         if !ready {
-            if self.held.is_none() {
-                self.held = Some(self.hold(simulation));
+            if !self.holds {
+                self.hold(simulation);
             }
             return Ok(Taken::Nothing);
         }
-        self.held = None;
+        self.holds = false;
         self.take_beat(simulation)
     }
 
@@ -347,7 +365,7 @@ impl Monitor {
     pub fn reset(&mut self) {
         self.frame.clear();
         self.mid_frame = false;
-        self.held = None;
+        self.holds = false;
     }
 
     fn take_beat(&mut self, simulation: &Simulation) -> Result<Taken, ProtocolError> {
@@ -364,6 +382,25 @@ impl Monitor {
         }
         self.frame_err = self.err.is_some_and(|err| simulation.get(err));
         Ok(Taken::LastBeat)
+    }
+
+    /// The beat on the pins, if it is full and not the frame's last.
+    #[inline]
+    fn take_mid_beat(&mut self, simulation: &Simulation) -> bool {
+        let full = match (&self.tkeep, &self.mty) {
+            (Some(tkeep), _) => simulation.get(*tkeep) == low_bits(self.tdata.len_bytes()),
+            (None, Some(mty)) => simulation.get(*mty) == 0,
+            (None, None) => true,
+        };
+        if !full || simulation.get(self.tlast) {
+            return false;
+        }
+        let data = simulation.bytes(&self.tdata);
+        match <&[u8; 64]>::try_from(data) {
+            Ok(beat) => self.frame.extend_from_slice(beat), // of known size: without a call
+            Err(_) => self.frame.extend_from_slice(data),
+        }
+        true
     }
 
     /// Bytes in the beat on the pins.
@@ -387,21 +424,21 @@ impl Monitor {
         Ok(len)
     }
 
-    fn hold(&self, simulation: &Simulation) -> Held {
-        Held {
-            data: simulation.bytes(&self.tdata).to_vec(),
-            tkeep: self.tkeep.map_or(0, |tkeep| simulation.get(tkeep)),
-            mty: self.mty.map_or(0, |mty| simulation.get(mty)),
-            last: simulation.get(self.tlast),
-            err: self.err.is_some_and(|err| simulation.get(err)),
-        }
+    fn hold(&mut self, simulation: &Simulation) {
+        self.holds = true;
+        self.held.data.clear();
+        self.held.data.extend_from_slice(simulation.bytes(&self.tdata));
+        self.held.tkeep = self.tkeep.map_or(0, |tkeep| simulation.get(tkeep));
+        self.held.mty = self.mty.map_or(0, |mty| simulation.get(mty));
+        self.held.last = simulation.get(self.tlast);
+        self.held.err = self.err.is_some_and(|err| simulation.get(err));
     }
 
     fn check_held(&self, simulation: &Simulation, valid: bool) -> Result<(), ProtocolError> {
-        let Some(held) = &self.held else { return Ok(()) };
+        let held = &self.held;
         let rule = if !valid {
             "tvalid fell before the beat was taken"
-        } else if simulation.bytes(&self.tdata) != held.data {
+        } else if !same_beat(simulation.bytes(&self.tdata), &held.data) {
             "tdata changed while the beat was held"
         } else if self.tkeep.is_some_and(|tkeep| simulation.get(tkeep) != held.tkeep)
             || self.mty.is_some_and(|mty| simulation.get(mty) != held.mty)
@@ -473,7 +510,28 @@ impl Sink {
     /// A beat was offered and not taken: [`Sink::look`] must be called at the next edge, whatever is on the pins.
     #[inline]
     pub fn holds(&self) -> bool {
-        self.monitor.held.is_some()
+        self.monitor.holds
+    }
+
+    /// One more edge of a beat on hold, with `tready` low as it is: less to do than for [`Sink::step`], and most edges of a
+    /// stream whose reader is slow.
+    ///
+    /// # Errors
+    /// [`ProtocolError`].
+    #[inline]
+    pub fn hold_on(&mut self, simulation: &Simulation) -> Result<(), ProtocolError> {
+        let valid = self.monitor.offers(simulation);
+        self.two_beats.held |= valid && self.monitor.mid_frame;
+        self.monitor.check_held(simulation, valid)
+    }
+
+    /// [`Sink::step`] for the edge that most are while a long frame comes out: it takes a beat within the frame, and the reader
+    /// has agreed to all of it. False, and nothing done, if it is any other.
+    #[inline]
+    pub fn step_mid(&mut self, simulation: &Simulation) -> bool {
+        let monitor = &mut self.monitor;
+        let flows = self.ready && monitor.mid_frame && !monitor.holds && self.stall.is_none();
+        flows && monitor.offers(simulation) && monitor.take_mid_beat(simulation)
     }
 
     /// The next beat is not a frame's first.
@@ -527,7 +585,7 @@ impl Sink {
         if valid {
             let willing = willing(simulation);
             self.drive(simulation, willing);
-        } else if self.monitor.held.is_none() {
+        } else if !self.monitor.holds {
             return Ok(Taken::Nothing);
         }
         self.look_at(simulation, valid)
@@ -549,6 +607,15 @@ fn optional<T>(bound: Result<T, PortError>) -> Result<Option<T>, PortError> {
     match bound {
         Err(PortError::Unknown(_)) => Ok(None),
         other => other.map(Some),
+    }
+}
+
+/// Equal? The usual width is compared in place: a call would cost more than the compare.
+#[inline]
+fn same_beat(a: &[u8], b: &[u8]) -> bool {
+    match (<&[u8; 64]>::try_from(a), <&[u8; 64]>::try_from(b)) {
+        (Ok(a), Ok(b)) => a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0,
+        _ => a == b,
     }
 }
 

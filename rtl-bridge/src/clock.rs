@@ -11,7 +11,7 @@
 //! within a cycle that is all; else [`Clocks::settle`] goes between driving and looking.
 
 use crate::timetable::Timetable;
-use crate::verilated::{Input, Simulation, Stopped};
+use crate::verilated::{BitPins, Input, Simulation, Stopped};
 
 /// A clock's timing. Edge n, counted from 0, rises at `phase_ps + n · num / den`, rounded down to a picosecond, so that no
 /// error adds up.
@@ -59,18 +59,30 @@ struct Clock {
 
 /// All clocks of a simulation, at most 32.
 pub struct Clocks {
-    clocks: Vec<Clock>,
     timetable: Timetable,
+    /// All their pins, if they can be driven at once.
+    pins: Option<BitPins>,
     /// Bit n: clock n is high now.
     high: u32,
     true_shape: bool,
+    /// Those that are high rose at this time, which is not in their `fall_ps` yet.
+    rose_ps: Option<u64>,
     evals: u64,
+    clocks: Vec<Clock>,
 }
 
 impl Clocks {
     /// No clocks yet.
     pub fn new() -> Clocks {
-        Clocks { clocks: Vec::new(), timetable: Timetable::default(), high: 0, true_shape: false, evals: 0 }
+        Clocks {
+            clocks: Vec::new(),
+            pins: None,
+            timetable: Timetable::default(),
+            high: 0,
+            rose_ps: None,
+            true_shape: false,
+            evals: 0,
+        }
     }
 
     /// Add a clock; returns its number. Its pin is driven low. All clocks are added before the first edge.
@@ -83,6 +95,8 @@ impl Clocks {
         assert!(self.clocks.len() < 32, "more than 32 clocks");
         simulation.set(pin, false);
         self.clocks.push(Clock { pin, half_ps: num / den / 2, fall_ps: 0 });
+        let pins: Vec<_> = self.clocks.iter().map(|clock| clock.pin).collect();
+        self.pins = simulation.bit_pins(&pins);
         self.timetable.add(timing);
         self.clocks.len() - 1
     }
@@ -140,28 +154,48 @@ impl Clocks {
     /// [`Stopped`].
     #[inline]
     pub fn commit(&mut self, simulation: &mut Simulation, edge: Edge) -> Result<(), Box<Stopped>> {
-        let mut falling = self.high & !edge.rising;
-        if self.true_shape || simulation.records_at(edge.time_ps) {
-            self.show_inputs(simulation, edge.time_ps)?;
-            falling &= self.due_to_fall(edge.time_ps);
-        }
-        self.high = self.high & !falling | edge.rising;
-        // Mostly one clock rises and one falls.
-        let mut rising = edge.rising;
-        while rising != 0 {
-            let n = rising.trailing_zeros() as usize;
-            rising &= rising - 1;
-            let clock = &mut self.clocks[n];
-            simulation.set(clock.pin, true);
-            clock.fall_ps = edge.time_ps + clock.half_ps;
-        }
-        while falling != 0 {
-            simulation.set(self.clocks[falling.trailing_zeros() as usize].pin, false);
-            falling &= falling - 1;
+        let shaped = self.true_shape || simulation.records_at(edge.time_ps);
+        match &self.pins {
+            Some(pins) if !shaped => {
+                simulation.set_bits(pins, edge.rising);
+                self.high = edge.rising;
+                self.rose_ps = Some(edge.time_ps);
+            }
+            _ => self.move_pins(simulation, edge, shaped)?,
         }
         self.timetable.step();
         self.evals += 1;
         simulation.eval(edge.time_ps)
+    }
+
+    /// Raise and lower pins one by one; `shaped`: each falls at its own time.
+    fn move_pins(&mut self, simulation: &mut Simulation, edge: Edge, shaped: bool) -> Result<(), Box<Stopped>> {
+        self.note_falls();
+        let mut falling = self.high & !edge.rising;
+        if shaped {
+            self.show_inputs(simulation, edge.time_ps)?;
+            falling &= self.due_to_fall(edge.time_ps);
+        }
+        self.high = self.high & !falling | edge.rising;
+        for (n, clock) in self.clocks.iter_mut().enumerate() {
+            if edge.has(n) {
+                simulation.set(clock.pin, true);
+                clock.fall_ps = edge.time_ps + clock.half_ps;
+            } else if falling >> n & 1 != 0 {
+                simulation.set(clock.pin, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// When each clock that is high falls.
+    fn note_falls(&mut self) {
+        let Some(rose_ps) = self.rose_ps.take() else { return };
+        for (n, clock) in self.clocks.iter_mut().enumerate() {
+            if self.high >> n & 1 != 0 {
+                clock.fall_ps = rose_ps + clock.half_ps;
+            }
+        }
     }
 
     /// Bit n: clock n's falling edge is at `time_ps` or was before.
@@ -173,6 +207,7 @@ impl Clocks {
 
     /// Clocks that are still high and must rise next have had no other clock's edge to fall with.
     fn fall_alone(&mut self, simulation: &mut Simulation, rising: u32) -> Result<(), Box<Stopped>> {
+        self.note_falls();
         let mut time_ps = simulation.time_ps();
         for (n, clock) in self.clocks.iter().enumerate() {
             if self.high & rising & 1 << n != 0 {
@@ -188,6 +223,7 @@ impl Clocks {
     /// Falling edges before `until_ps`, each at its time.
     #[cold]
     fn fall_before(&mut self, simulation: &mut Simulation, until_ps: u64) -> Result<(), Box<Stopped>> {
+        self.note_falls();
         loop {
             let high = self.high;
             let due =

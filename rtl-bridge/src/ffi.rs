@@ -50,6 +50,11 @@ pub(crate) mod bridge {
         /// # Safety
         /// As [`factory_top_module`].
         unsafe fn factory_hash(factory: *const Factory) -> String;
+        /// The address of an `onic::Eval`.
+        ///
+        /// # Safety
+        /// As [`factory_top_module`].
+        unsafe fn factory_eval(factory: *const Factory) -> usize;
         /// # Safety
         /// As [`factory_top_module`]; the code behind it stays loaded as long as the top lives.
         unsafe fn create_top(factory: *const Factory, plusargs: &[String], seed: i32) -> UniquePtr<Top>;
@@ -57,7 +62,6 @@ pub(crate) mod bridge {
         fn port_count(self: &Top) -> usize;
         fn describe_port(top: &Top, index: usize) -> PortInfo;
 
-        fn eval(self: Pin<&mut Top>, time_ps: u64) -> bool;
         fn next_slot(self: Pin<&mut Top>) -> u64;
         fn finish(self: Pin<&mut Top>) -> bool;
         fn assertions(self: Pin<&mut Top>, on: bool);
@@ -85,4 +89,7 @@ pub(crate) mod bridge {
 pub(crate) const FACTORY_SYMBOL: &[u8] = b"onic_rtl_factory\0";
 
 /// `onic::kAbi`.
-pub(crate) const ABI: u32 = 1;
+pub(crate) const ABI: u32 = 2;
+
+/// `onic::Eval`.
+pub(crate) type Eval = unsafe extern "C" fn(*mut bridge::Top, u64) -> bool;

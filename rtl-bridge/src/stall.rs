@@ -85,6 +85,12 @@ impl Stall {
         Stall::new(Profile::None, 0, "")
     }
 
+    /// Does it never hold?
+    #[inline]
+    pub fn is_none(&self) -> bool {
+        matches!(self.profile, Profile::None)
+    }
+
     /// Hold in this cycle? Asked once a cycle. `mid_frame`: the beat at hand is not a frame's first.
     #[inline]
     pub fn holds(&mut self, mid_frame: bool) -> bool {

@@ -12,7 +12,7 @@ use crate::build::library::{Builder, Kind, clean_cache};
 pub use crate::build::sources::{Coverage, ShellShape, TopSpec};
 use crate::build::toolchain::Toolchain;
 use crate::build::{BuildError, library};
-use crate::ffi::{ABI, FACTORY_SYMBOL, bridge as ffi};
+use crate::ffi::{ABI, Eval, FACTORY_SYMBOL, bridge as ffi};
 use crate::verilated::{Options, Simulation, SimulationError};
 
 /// A library that was built but can't be used.
@@ -82,7 +82,12 @@ impl Library {
         let seed = (options.seed % (i32::MAX as u32)) as i32 + 1;
         // SAFETY: the type's invariant, which includes that the code stays loaded.
         let top: UniquePtr<ffi::Top> = unsafe { ffi::create_top(self.factory, &plusargs, seed) };
-        Simulation::new(top, &self.top_module(), options)
+        // SAFETY: the type's invariant.
+        let eval = unsafe { ffi::factory_eval(self.factory) } as *const ();
+        // SAFETY: `cpp/top.h` declares it as `onic::Eval`, of which `Eval` is the same in Rust.
+        let eval = unsafe { std::mem::transmute::<*const (), Eval>(eval) };
+        // SAFETY: both are of one factory.
+        unsafe { Simulation::new(top, eval, &self.top_module(), options) }
     }
 
     /// Load a shared object and keep it for the rest of the process: Verilator's threads and statics do not stand

@@ -94,7 +94,7 @@ impl Rig {
     }
 
     fn edge(&mut self) -> Result<(), CardError> {
-        self.shell.qdma_moved();
+        self.shell.qdma_moved(true);
         self.shell.edge(&mut self.qdma).map(|_| ())
     }
 

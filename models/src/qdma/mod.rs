@@ -251,6 +251,12 @@ impl Qdma {
         (time != Time::NEVER).then_some(time)
     }
 
+    /// Before when no C2H frame that was refused can be taken: what is due earlier makes no room.
+    pub fn next_room(&self) -> Time {
+        // The stream buffer's head either waits for the link, or for descriptors that a read brings.
+        self.c2h.next_issue(&self.core).min(self.core.link.next_done())
+    }
+
     /// Do all that is due at or before `now`, in order of time. The only call that touches host memory.
     pub fn step(&mut self, now: Time, memory: &mut dyn HostMemory) {
         self.core.disturbed = false;

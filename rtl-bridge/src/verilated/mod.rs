@@ -28,14 +28,13 @@ mod port;
 mod recording;
 
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 
 use cxx::UniquePtr;
 
-use crate::ffi::bridge as ffi;
+use crate::ffi::{Eval, bridge as ffi};
 pub use events::{StopKind, Stopped};
 pub use flip::BitFlip;
-pub use port::{AnyOf, Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
+pub use port::{AnyOf, BitPins, Input, Output, PortError, PortInfo, Value, WideInput, WideOutput};
 pub use recording::{BareLoop, Recording};
 
 /// How a simulation starts.
@@ -72,24 +71,29 @@ pub enum SimulationError {
 }
 
 /// One top, running.
+///
+/// What each evaluation looks at lies in one cache line: the RTL leaves little in the cache between two edges.
+#[repr(C, align(64))]
 pub struct Simulation {
-    top: UniquePtr<ffi::Top>,
-    /// What `top` points at: asking the unique_ptr is a call into C++, too dear for each evaluation.
+    /// What `top` points at, and its `onic::Eval`: asking the unique_ptr, and a virtual method through cxx, are calls that
+    /// are too dear for each evaluation.
     raw: *mut ffi::Top,
-    /// Ties ports to this simulation; no two in a process share it.
-    id: u32,
-    ports: Vec<PortInfo>,
+    eval: Eval,
     time_ps: u64,
     /// Recording starts at this time; `u64::MAX` while no window is ahead or open.
     record_from_ps: u64,
-    window: Option<Window>,
-    recording: bool,
-    last_dump_ps: Option<u64>,
-    finished: bool,
-    log: Vec<String>,
-    stopped: Option<Box<Stopped>>,
     pins: Option<Box<recording::Recorder>>,
     flip: Option<Box<BitFlip>>,
+    /// Ties ports to this simulation; no two in a process share it.
+    id: u32,
+    recording: bool,
+    finished: bool,
+    top: UniquePtr<ffi::Top>,
+    ports: Vec<PortInfo>,
+    window: Option<Window>,
+    last_dump_ps: Option<u64>,
+    log: Vec<String>,
+    stopped: Option<Box<Stopped>>,
 }
 
 // SAFETY: a Verilated model with one thread keeps nothing in thread-local storage between calls but the pointer to the
@@ -98,14 +102,23 @@ pub struct Simulation {
 unsafe impl Send for Simulation {}
 
 impl Simulation {
-    /// Take over a new top. `name` is for error texts.
-    pub(crate) fn new(top: UniquePtr<ffi::Top>, name: &str, options: &Options) -> Result<Simulation, SimulationError> {
+    /// Take over a new top, whose factory's `onic::Eval` is `eval`. `name` is for error texts.
+    ///
+    /// # Safety
+    /// `eval` is of the factory that made `top`.
+    pub(crate) unsafe fn new(
+        top: UniquePtr<ffi::Top>,
+        eval: Eval,
+        name: &str,
+        options: &Options,
+    ) -> Result<Simulation, SimulationError> {
         let top_ref = top.as_ref().ok_or_else(|| SimulationError::Construction(name.to_string()))?;
         let ports = (0..top_ref.port_count()).map(|index| PortInfo::new(ffi::describe_port(top_ref, index))).collect();
         let raw = top.as_mut_ptr();
         let mut simulation = Simulation {
             top,
             raw,
+            eval,
             id: port::next_id(),
             ports,
             time_ps: 0,
@@ -137,9 +150,9 @@ impl Simulation {
         if self.pins.is_some() {
             self.note_pins();
         }
-        // SAFETY: `raw` is the address of the object that `top` owns and never lets go of; a C++ object stays where it is,
-        // so pinning it is what it wants; `&mut self` makes this the only access.
-        let said_something = unsafe { Pin::new_unchecked(&mut *self.raw) }.eval(time_ps);
+        // SAFETY: `raw` is the address of the object that `top` owns and never lets go of, made by the factory that `eval` is
+        // from; `&mut self` makes this the only access.
+        let said_something = unsafe { (self.eval)(self.raw, time_ps) };
         if self.flip.is_some() {
             self.apply_flip();
         }

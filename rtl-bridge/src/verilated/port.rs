@@ -137,7 +137,8 @@ impl Lane {
     /// each access costs 3 % of a shell's cycle.
     #[inline]
     fn read(&self, simulation: &Simulation) -> u64 {
-        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        // Not assert_eq, here and below: it would take the field's address, and with it the whole handle into memory.
+        assert!(self.owner == simulation.id, "a port of another simulation");
         if self.storage > Storage::Bytes1 {
             // SAFETY: `simulation` is the owner and is borrowed.
             return unsafe { read_wide(self.address, self.storage, self.shift, self.mask) };
@@ -150,7 +151,7 @@ impl Lane {
 
     #[inline]
     fn write(&self, simulation: &mut Simulation, value: u64) {
-        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        assert!(self.owner == simulation.id, "a port of another simulation");
         if self.storage == Storage::Bit {
             // SAFETY: as in `read`; nobody reads or writes meanwhile, since we hold the simulation's only reference.
             return unsafe { self.address.write((value & 1) as u8) };
@@ -173,6 +174,11 @@ impl Lane {
 /// They are those of a lane whose simulation is borrowed.
 #[inline(never)]
 unsafe fn read_wide(address: *mut u8, storage: Storage, shift: u8, mask: u64) -> u64 {
+    if storage == Storage::Bytes2 {
+        // Looked at most often, so that it goes before the jump.
+        // SAFETY: as below.
+        return u64::from(unsafe { address.cast::<u16>().read() }) >> shift & mask;
+    }
     // SAFETY: with the caller's promise, the lane's invariants give a live integer, or words, of this size.
     let whole = unsafe {
         match storage {
@@ -260,7 +266,7 @@ unsafe impl Sync for Bytes {}
 impl Bytes {
     #[inline]
     fn read<'s>(&self, simulation: &'s Simulation) -> &'s [u8] {
-        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        assert!(self.owner == simulation.id, "a port of another simulation");
         // SAFETY: by the invariants the bytes belong to the top of the simulation that is borrowed for 's; whoever
         // changes them needs `&mut Simulation`, which this borrow excludes. The bytes are initialised: Verilator's
         // constructors set every signal.
@@ -269,7 +275,7 @@ impl Bytes {
 
     #[inline]
     fn write(&self, simulation: &mut Simulation, bytes: &[u8]) {
-        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        assert!(self.owner == simulation.id, "a port of another simulation");
         assert!(bytes.len() <= self.len_bytes, "{} bytes into a port of {}", bytes.len(), self.len_bytes);
         if let Ok(beat) = <&[u8; 64]>::try_from(bytes) {
             // A full beat, by far the most frequent: of known size, it is copied without a call.
@@ -289,7 +295,7 @@ impl Bytes {
 
 impl Bytes {
     fn write_byte(&self, simulation: &mut Simulation, at: usize, value: u8) {
-        assert_eq!(self.owner, simulation.id, "a port of another simulation");
+        assert!(self.owner == simulation.id, "a port of another simulation");
         assert!(at < self.len_bytes, "byte {at} of a port of {}", self.len_bytes);
         let mask = if at + 1 == self.len_bytes { self.last_mask } else { 0xff };
         // SAFETY: in bounds by the assertion and the invariants; `simulation` is borrowed exclusively, so nobody else
@@ -352,6 +358,22 @@ struct Window {
 unsafe impl Send for AnyOf {}
 // SAFETY: as for `Lane`.
 unsafe impl Sync for AnyOf {}
+
+/// Up to four one-bit inputs with a byte to each, driven at once: a shell's clocks.
+///
+/// # Invariants
+/// The first `count` addresses are those of one-bit inputs of the top of simulation `owner`.
+#[derive(Clone, Copy, Debug)]
+pub struct BitPins {
+    addresses: [*mut u8; 4],
+    count: usize,
+    owner: u32,
+}
+
+// SAFETY: as for `Lane`.
+unsafe impl Send for BitPins {}
+// SAFETY: as for `Lane`.
+unsafe impl Sync for BitPins {}
 
 pub(super) fn next_id() -> u32 {
     // Relaxed: only uniqueness counts. Four billion simulations in one process do not come to be.
@@ -506,10 +528,37 @@ impl Simulation {
         Some(AnyOf { windows: windows.try_into().ok()?, owner: self.id })
     }
 
+    /// Prepare to drive several pins at once. `None` when there are more than four, or one has no byte to itself: then drive
+    /// them one by one.
+    pub fn bit_pins(&self, pins: &[Input<bool>]) -> Option<BitPins> {
+        let mut bits = BitPins { addresses: [std::ptr::null_mut(); 4], count: pins.len(), owner: self.id };
+        if pins.len() > bits.addresses.len() {
+            return None;
+        }
+        for (address, pin) in bits.addresses.iter_mut().zip(pins) {
+            if pin.0.storage != Storage::Bit || pin.0.owner != self.id {
+                return None;
+            }
+            *address = pin.0.address;
+        }
+        Some(bits)
+    }
+
+    /// Drive pin n of all to bit n.
+    #[inline]
+    pub fn set_bits(&mut self, pins: &BitPins, bits: u32) {
+        assert!(pins.owner == self.id, "ports of another simulation");
+        for (n, address) in pins.addresses.iter().take(pins.count).enumerate() {
+            // SAFETY: by the invariants this is a live byte of the top that is in our hands, and nobody else reads or writes
+            // meanwhile, since we hold the simulation's only reference.
+            unsafe { address.write((bits >> n & 1) as u8) };
+        }
+    }
+
     /// Is any of the pins high?
     #[inline]
     pub fn any(&self, pins: &AnyOf) -> bool {
-        assert_eq!(pins.owner, self.id, "ports of another simulation");
+        assert!(pins.owner == self.id, "ports of another simulation");
         // SAFETY: each window lies within the top, which is alive in our hands and which nobody writes meanwhile.
         let high = |window: &Window| unsafe { window.address.cast::<u64>().read_unaligned() } & window.mask;
         let [first, second, third] = &pins.windows;

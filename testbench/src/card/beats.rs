@@ -44,6 +44,9 @@ const RESET_DONE_CYCLES: u64 = 130;
 /// One cycle of `axis_aclk`.
 const AXIS_PERIOD_PS: u64 = 4_000;
 
+/// Ports that a shell can have.
+const PORTS_MAX: usize = 2;
+
 /// Numbers of the clocks.
 const AXIL: usize = 0;
 const AXIS: usize = 1;
@@ -177,31 +180,33 @@ pub enum StartError {
     Stopped(#[from] Box<Stopped>),
 }
 
-/// The shell, running.
+/// The shell, running. In the order of use: what every edge looks at comes first, close together.
+#[repr(C)]
 pub struct ShellRtl {
     simulation: Simulation,
+    now: Time,
+    watch: Watch,
+    /// The QDMA may have an H2C frame that was not there when it was asked last.
+    ask_h2c: bool,
+    qdma_touched: bool,
+    gated: bool,
+    /// A port at which a frame came out since the last [`ShellRtl::take_new_out`].
+    new_out: Option<PortId>,
+    hot: Hot,
+    hot_ports: [HotPort; PORTS_MAX],
     clocks: Clocks,
-    powerup_rstn: Input<bool>,
-    reset_cycles: u64,
-    master: Master,
-    h2c: H2c,
     c2h: C2h,
+    h2c: H2c,
     cpl: Cpl,
     ports: Vec<Port>,
     funcs: Vec<FuncMonitor>,
     h2c_drop: Option<Output<bool>>,
-    hot: Hot,
-    /// The QDMA may have an H2C frame that was not there when it was asked last.
-    ask_h2c: bool,
-    qdma_touched: bool,
+    master: Master,
     response: Option<Response>,
-    gated: bool,
-    now: Time,
-    watch: Watch,
     observations: VecDeque<Observation>,
     spare: Vec<Vec<u8>>,
-    /// A port at which a frame came out since the last [`ShellRtl::take_new_out`].
-    new_out: Option<PortId>,
+    powerup_rstn: Input<bool>,
+    reset_cycles: u64,
     recording: Option<Arc<Mutex<Recording>>>,
 }
 
@@ -213,6 +218,8 @@ struct Hot {
     cpl_tvalid: Output<bool>,
     /// The C2H side must be looked at whatever its pins say: a copy by the tap, a beat on hold.
     c2h_waits: bool,
+    /// A beat is on hold until the QDMA has moved.
+    c2h_rests: bool,
 }
 
 /// Frames on their way, and since when nothing was seen to move.
@@ -264,8 +271,64 @@ struct Port {
     settling: [u32; ROOM_LAG_CYCLES],
     /// Edges until all of them are in the room.
     settling_cycles: usize,
+    /// The edge at which that was looked at last.
+    looked: u64,
     /// After so many frames comes the one whose `tkeep` is to be broken.
     hole_in: Option<u64>,
+}
+
+/// What is looked at before every edge of a port's `cmac_clk`, side by side like [`Hot`].
+struct HotPort {
+    /// End of a frame in the receive side, a beat in the transmit side.
+    pins: Option<AnyOf>,
+    room: Option<Output<u16>>,
+    rest: Rest,
+    /// A frame is under way in the receive side.
+    flows: bool,
+    /// Edges so far.
+    edges: u64,
+}
+
+/// What a port waits for while its pins say nothing. Two compares instead of a match: at a cold edge a jump table costs as
+/// much as all the rest.
+#[derive(Clone, Copy)]
+struct Rest {
+    /// The time of the frame at the head of the queue; never, if there is none.
+    until: Time,
+    /// After that, so many free beats in the receive buffer.
+    room: u16,
+}
+
+impl Rest {
+    /// The next edge may do something.
+    const NONE: Rest = Rest { until: Time::ZERO, room: 0 };
+}
+
+impl HotPort {
+    fn new(port: Option<&Port>, simulation: &Simulation) -> HotPort {
+        let ends = port.iter().filter_map(|port| port.rx_end.as_ref()).map(|end| end.valid);
+        let pins: Vec<_> = ends.chain(port.map(|port| port.tx.tvalid())).collect();
+        HotPort {
+            pins: simulation.any_of(&pins),
+            room: port.and_then(|port| port.room),
+            rest: Rest::NONE,
+            flows: false,
+            edges: 0,
+        }
+    }
+
+    /// The pins say nothing.
+    #[inline]
+    fn is_silent(&self, simulation: &Simulation) -> bool {
+        self.pins.as_ref().is_some_and(|pins| !simulation.any(pins))
+    }
+
+    /// While the pins say nothing, nothing can happen at the edge at `now`.
+    #[inline]
+    fn rests(&self, simulation: &Simulation, now: Time) -> bool {
+        now < self.rest.until
+            || self.rest.room > 0 && self.room.as_ref().is_some_and(|room| simulation.get(*room) < self.rest.room)
+    }
 }
 
 struct EndMonitor {
@@ -380,6 +443,7 @@ impl ShellRtl {
             c2h_tvalid: c2h.sink.tvalid(),
             cpl_tvalid: cpl.tvalid,
             c2h_waits: false,
+            c2h_rests: false,
         };
         Ok(ShellRtl {
             powerup_rstn: simulation.input("powerup_rstn")?,
@@ -392,6 +456,7 @@ impl ShellRtl {
             c2h,
             cpl,
             h2c_drop,
+            hot_ports: std::array::from_fn(|port| HotPort::new(ports.get(port), &simulation)),
             simulation,
             clocks,
             ports,
@@ -431,12 +496,14 @@ impl ShellRtl {
         self.h2c.source.reset(simulation);
         self.c2h.sink.reset();
         self.c2h.gate.forget();
+        self.hot.c2h_rests = false;
         self.c2h.copy = None;
         self.c2h.runs.clear();
         self.cpl.waiting.clear();
         self.cpl.due.clear();
         self.response = None;
         self.watch.inside = 0;
+        self.hot_ports.iter_mut().for_each(|port| port.rest = Rest::NONE);
         for port in &mut self.ports {
             port.rx.reset(simulation);
             port.tx.reset();
@@ -458,11 +525,12 @@ impl ShellRtl {
         Ok(())
     }
 
-    /// The QDMA has done something: there may be an H2C frame, or room for a C2H frame that it refused.
+    /// The QDMA has done something: there may be room for a C2H frame that it refused and, if `sends`, an H2C frame.
     #[inline]
-    pub fn qdma_moved(&mut self) {
-        self.ask_h2c = true;
+    pub fn qdma_moved(&mut self, sends: bool) {
+        self.ask_h2c |= sends;
         self.c2h.gate.ask_again = true;
+        self.hot.c2h_rests = false;
     }
 
     /// A C2H frame waits for the QDMA, which refused it.
@@ -493,7 +561,7 @@ impl ShellRtl {
     ///
     /// # Errors
     /// [`CardError::Rtl`], and [`CardError::Hang`] when the RTL owes something and nothing has moved for too long.
-    #[inline]
+    #[inline(always)]
     pub fn edge<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<bool, CardError> {
         self.qdma_touched = false;
         let edge = self.clocks.begin(&mut self.simulation).map_err(rtl_error)?;
@@ -503,7 +571,18 @@ impl ShellRtl {
         }
         let mut ports = edge.rising >> CMAC;
         while ports != 0 {
-            self.before_cmac(ports.trailing_zeros() as usize)?;
+            let index = ports.trailing_zeros() as usize;
+            self.hot_ports[index].edges += 1;
+            let hot = &self.hot_ports[index];
+            if hot.is_silent(&self.simulation) {
+                if hot.flows && self.step_mid_cmac(index) {
+                    self.watch.moved();
+                } else if !self.hot_ports[index].rests(&self.simulation, self.now) {
+                    self.before_cmac(index)?;
+                }
+            } else {
+                self.before_cmac(index)?;
+            }
             ports &= ports - 1;
         }
         if edge.has(AXIL) && !self.master.is_idle() {
@@ -536,12 +615,19 @@ impl ShellRtl {
         if self.hot.monitors.as_ref().is_none_or(|pulses| self.simulation.any(pulses)) {
             self.look_at_monitors();
         }
-        if self.hot.c2h_waits || self.simulation.get(self.hot.c2h_tvalid) {
+        if self.hot.c2h_rests {
+            self.watch.quiet_cycles = 0;
+            self.c2h.sink.hold_on(&self.simulation).map_err(protocol_error)?;
+        } else if self.c2h.sink.mid_frame() && self.c2h.step_mid(&self.simulation, self.now) {
+            self.watch.moved();
+        } else if self.hot.c2h_waits || self.simulation.get(self.hot.c2h_tvalid) {
             self.step_c2h(qdma)?;
             self.hot.c2h_waits = self.c2h.copy.is_some() || self.c2h.sink.holds() || self.c2h.gate.held_by_qdma;
+            // Nothing but the QDMA, which is not asked again before it has moved, can end this.
+            self.hot.c2h_rests = self.c2h.gate.held_by_qdma && self.c2h.copy.is_none() && self.c2h.sink.holds();
         }
         // A frame that arrived may have been waited for.
-        if self.qdma_touched || self.simulation.get(self.hot.cpl_tvalid) {
+        if self.simulation.get(self.hot.cpl_tvalid) || self.qdma_touched && !self.cpl.waiting.is_empty() {
             self.step_cpl(qdma);
         }
         if self.ask_h2c || !self.h2c.source.is_quiet() {
@@ -648,10 +734,16 @@ impl ShellRtl {
 
     // ---- cmac_clk ----
 
-    #[inline]
+    /// A beat within a frame goes in, and nothing else.
+    #[inline(never)]
+    fn step_mid_cmac(&mut self, index: usize) -> bool {
+        self.ports[index].rx.step_mid(&mut self.simulation)
+    }
+
+    #[inline(never)]
     fn before_cmac(&mut self, index: usize) -> Result<(), CardError> {
         let port = &mut self.ports[index];
-        if let Some(fate) = port.look_at_rx_end(&self.simulation) {
+        if let Some(fate) = port.look_at_rx_end(&self.simulation, self.hot_ports[index].edges) {
             self.observations.push_back(Observation { time: self.now, point: Point::RxEnd { port: port.id, fate } });
             if fate == Fate::Accepted { self.watch.moved() } else { self.watch.left() }
         }
@@ -681,6 +773,9 @@ impl ShellRtl {
             port.out.push_back(WireFrame { data, err, time: self.now });
             self.new_out.get_or_insert(port.id);
         }
+        let hot = &mut self.hot_ports[index];
+        hot.rest = port.rest(self.now, self.gated);
+        hot.flows = !port.rx.is_idle() && !port.tx.holds();
         Ok(())
     }
 
@@ -717,13 +812,16 @@ impl ShellRtl {
     /// See [`Card::gate_wire`](super::Card::gate_wire).
     pub fn gate_wire(&mut self, gated: bool) {
         self.gated = gated;
+        self.hot_ports.iter_mut().for_each(|port| port.rest = Rest::NONE);
     }
 
     /// See [`Card::wire_in`](super::Card::wire_in). A port that the card lacks takes nothing.
     pub fn wire_in(&mut self, port: PortId, frame: WireFrame) {
-        if let Some(port) = self.ports.get_mut(usize::from(port.0)) {
+        let index = usize::from(port.0);
+        if let Some(port) = self.ports.get_mut(index) {
             self.watch.moved();
             port.queue.push_back(frame);
+            self.hot_ports[index].rest = Rest::NONE;
         }
     }
 
@@ -735,6 +833,12 @@ impl ShellRtl {
     /// See [`Card::wire_out`](super::Card::wire_out).
     pub fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
         self.ports.get_mut(usize::from(port.0))?.out.pop_front()
+    }
+
+    /// Will [`ShellRtl::take_new_out`] have something to say?
+    #[inline]
+    pub fn has_new_out(&self) -> bool {
+        self.new_out.is_some()
     }
 
     /// The first port at which a frame came out since the last call, if any did.
@@ -868,14 +972,17 @@ impl Port {
             under_way_beats: 0,
             settling: [0; ROOM_LAG_CYCLES],
             settling_cycles: 0,
+            looked: 0,
             hole_in: config.tap.filter(|tap| tap.kind == TapKind::HoleInKeep && id.0 == 0).map(|tap| tap.frame),
         })
     }
 
-    /// The end of a frame in the receive side; and the beats of those that ended a while ago are in the room by now.
+    /// The end of a frame in the receive side, before the port's edge number `edge`; and the beats of those that ended a while
+    /// ago are in the room by now.
     #[inline]
-    fn look_at_rx_end(&mut self, simulation: &Simulation) -> Option<Fate> {
-        if self.settling_cycles > 0 {
+    fn look_at_rx_end(&mut self, simulation: &Simulation, edge: u64) -> Option<Fate> {
+        let passed = edge - std::mem::replace(&mut self.looked, edge);
+        for _ in 0..passed.min(self.settling_cycles as u64) {
             self.settling_cycles -= 1;
             let [.., oldest] = self.settling;
             self.under_way_beats -= oldest;
@@ -898,9 +1005,32 @@ impl Port {
         let (true, Some(room)) = (gated, self.room) else { return true };
         let room = u32::from(simulation.get(room));
         self.capacity_beats = self.capacity_beats.max(room);
+        room > 0 && room >= self.room_needed(frame.data.len())
+    }
+
+    /// Free beats with which a frame may begin.
+    #[inline]
+    fn room_needed(&self, len_bytes: usize) -> u32 {
         // A frame that no buffer could hold goes when the buffer is empty, to be dropped there.
-        let needed = beats(frame.data.len()).min(self.capacity_beats);
-        room > 0 && room >= needed + self.under_way_beats
+        beats(len_bytes).min(self.capacity_beats) + self.under_way_beats
+    }
+
+    /// What the port waits for from here on, if it has nothing under way.
+    #[inline]
+    fn rest(&self, now: Time, gated: bool) -> Rest {
+        if !self.rx.is_quiet() || self.settling_cycles > 0 || self.tx.holds() {
+            return Rest::NONE;
+        }
+        match self.queue.front() {
+            None => Rest { until: Time::NEVER, room: 0 },
+            Some(frame) if frame.time > now => Rest { until: frame.time, room: 0 },
+            Some(frame) if gated && self.room.is_some() => {
+                // More room than there ever was changes what is needed.
+                let needed = self.room_needed(frame.data.len()).min(self.capacity_beats + 1);
+                Rest { until: Time::ZERO, room: needed.clamp(1, u32::from(u16::MAX)) as u16 }
+            }
+            Some(_) => Rest::NONE,
+        }
     }
 
     #[inline(never)]
@@ -1056,6 +1186,16 @@ impl C2h {
         let Some(flip) = simulation.flip_mut() else { return };
         let beat = self.runs.iter().map(|&(_, beats)| usize::from(beats)).sum();
         flip.follow(edge.0, self.tap.is_some_and(|tap| tap.frame == self.frames).then_some(beat));
+    }
+
+    /// The coming edge takes a beat within a frame that the QDMA has agreed to: most do, and need no more than this.
+    #[inline(never)]
+    fn step_mid(&mut self, simulation: &Simulation, now: Time) -> bool {
+        let flows = self.gate.granted && self.tap.is_none() && self.sink.step_mid(simulation);
+        if flows {
+            self.note_beat(now);
+        }
+        flows
     }
 
     /// The coming edge takes a beat.

@@ -1,9 +1,9 @@
 //! `hybrid`: the QDMA model and the shell in RTL, joined at the stream seam by beat adapters.
 //!
 //! The RTL sets the pace: the QDMA is stepped at edges of `axis_aclk`, and does then what has become due since the last
-//! time, each piece of work at its own time. While the RTL waits for it, and while it sends, that is at every edge at which
-//! it has something to do; else, slice by slice: nobody sees a difference, and it is cheaper not to leave the RTL's code so
-//! often. While nothing moves anywhere, time passes without edges.
+//! time, each piece of work at its own time. While it sends, that is at every edge at which it has something to do; while
+//! the RTL waits for it, when it may have made room; else, slice by slice: nobody sees a difference, and it is cheaper not
+//! to leave the RTL's code so often. While nothing moves anywhere, time passes without edges.
 
 use std::path::PathBuf;
 
@@ -32,8 +32,14 @@ pub struct HybridCard {
     qdma_due: Time,
     /// Up to when the QDMA has been stepped.
     stepped: Time,
-    /// It has, or may have, something to do before `qdma_due`.
-    put_off: bool,
+    /// When it has, or may have, something to do; not after `qdma_due`.
+    wanted: Time,
+    /// `qdma_due` was planned while the RTL waited for it.
+    waited: bool,
+    /// It had something to send when it was at work last.
+    sends: bool,
+    /// The QDMA was at work, or handed something, since somebody looked for interrupts.
+    news: bool,
     /// Written when the card goes.
     coverage: Option<PathBuf>,
 }
@@ -98,7 +104,10 @@ impl HybridCard {
             qdma,
             qdma_due: Time::ZERO,
             stepped: Time::ZERO,
-            put_off: false,
+            wanted: Time::ZERO,
+            waited: false,
+            sends: false,
+            news: true,
             coverage: None,
         })
     }
@@ -113,8 +122,8 @@ impl HybridCard {
         self.shell.inside() + self.qdma.inside() as u64
     }
 
-    /// The next edge, or a jump over many while nothing moves before `until`.
-    #[inline]
+    /// The next edge, or a jump over many while nothing moves before `until`. Inlined into the two loops that call it.
+    #[inline(always)]
     fn step(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
         if self.shell.is_quiet() {
             self.shell.skip(until.min(self.qdma_due));
@@ -124,42 +133,73 @@ impl HybridCard {
             self.step_qdma(time, memory);
         }
         let touched = self.shell.edge(&mut self.qdma)?;
-        if touched || (self.put_off && self.shell.waits_for_qdma()) {
-            self.plan_qdma(self.now());
+        if touched || self.shell.waits_for_qdma() != self.waited {
+            self.news |= touched;
+            let wanted = if touched { self.wanted.min(self.now()) } else { self.wanted };
+            self.plan_qdma(wanted);
         }
         Ok(())
+    }
+
+    /// All edges up to `until`, or, if `stops`, up to the first interrupt or wire frame, which it returns.
+    fn edges(&mut self, until: Time, stops: bool, memory: &mut dyn HostMemory) -> Result<Option<Stop>, CardError> {
+        loop {
+            if stops
+                && (self.news || self.shell.has_new_out())
+                && let Some(stop) = self.stop()
+            {
+                return Ok(Some(stop));
+            }
+            if self.shell.next_edge().0 > until {
+                return Ok(None);
+            }
+            self.step(until, memory)?;
+        }
+    }
+
+    /// An interrupt, or a wire frame that nobody was told of.
+    fn stop(&mut self) -> Option<Stop> {
+        self.news = self.qdma.peek_interrupt().is_some();
+        let interrupt = self.qdma.peek_interrupt().map(|(func, vector, _)| Stop::Interrupt { func, vector });
+        interrupt.or_else(|| self.shell.take_new_out().map(Stop::Wire))
     }
 
     #[inline(never)]
     fn step_qdma(&mut self, now: Time, memory: &mut dyn HostMemory) {
         self.qdma.step(now, memory);
         self.stepped = now;
-        self.shell.qdma_moved();
+        self.sends = self.qdma.h2c_busy();
+        self.news = true;
+        self.shell.qdma_moved(self.sends);
         self.plan_qdma(self.qdma.next_event().unwrap_or(Time::NEVER));
     }
 
-    /// The QDMA may have something to do from `due` on.
+    /// The QDMA has, or may have, something to do from `wanted` on.
     #[inline]
-    fn plan_qdma(&mut self, due: Time) {
-        let prompt = self.shell.waits_for_qdma() || self.qdma.h2c_busy();
-        self.qdma_due = if prompt { due } else { due.max(self.stepped.saturating_add(SLICE_PS)) };
-        self.put_off = self.qdma_due > due;
+    fn plan_qdma(&mut self, wanted: Time) {
+        self.wanted = wanted;
+        self.waited = self.shell.waits_for_qdma();
+        let slice = self.stepped.saturating_add(SLICE_PS);
+        let put_off = match (self.sends, self.waited) {
+            (true, _) => Time::ZERO,
+            (false, true) => slice.min(self.qdma.next_room()),
+            (false, false) => slice,
+        };
+        self.qdma_due = wanted.max(put_off);
     }
 
     /// Before a register access: the QDMA does what is due.
     fn catch_up(&mut self, memory: &mut dyn HostMemory) {
-        if self.put_off {
+        if self.wanted < self.qdma_due {
             self.step_qdma(self.now(), memory);
         }
     }
 
     /// Run until `until`; interrupts and wire frames wait.
     fn run_until(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
-        while self.shell.next_edge().0 <= until {
-            self.step(until, memory)?;
-        }
+        self.edges(until, false, memory)?;
         self.shell.pass(until);
-        if self.put_off || self.qdma_due <= until {
+        if self.wanted <= until {
             self.step_qdma(until, memory);
         }
         Ok(())
@@ -184,7 +224,8 @@ impl Card for HybridCard {
 
     fn reset(&mut self) -> Result<(), CardError> {
         self.qdma.reset();
-        self.qdma_due = self.now();
+        self.news = true;
+        (self.wanted, self.qdma_due) = (self.now(), self.now());
         self.shell.reset()
     }
 
@@ -193,17 +234,8 @@ impl Card for HybridCard {
     }
 
     fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
-        loop {
-            if let Some((func, vector, _)) = self.qdma.peek_interrupt() {
-                return Ok(Stop::Interrupt { func, vector });
-            }
-            if let Some(port) = self.shell.take_new_out() {
-                return Ok(Stop::Wire(port));
-            }
-            if self.shell.next_edge().0 > until {
-                break;
-            }
-            self.step(until, memory)?;
+        if let Some(stop) = self.edges(until, true, memory)? {
+            return Ok(stop);
         }
         self.run_until(until, memory)?;
         let interrupt = self.qdma.peek_interrupt().map(|(func, vector, _)| Stop::Interrupt { func, vector });
@@ -240,6 +272,8 @@ impl Card for HybridCard {
             Bar::Qdma => {
                 self.catch_up(memory);
                 self.qdma.mmio_write(self.now(), func, offset, value);
+                self.sends = self.qdma.h2c_busy();
+                self.news = true;
                 self.plan_qdma(self.now());
                 Ok(())
             }
