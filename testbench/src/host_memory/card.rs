@@ -2,14 +2,14 @@
 
 use std::sync::MutexGuard;
 
-use driver_core::Direction;
 use models::host_memory::{DmaFault, HostMemory};
 use regs::FuncId;
 
 use super::coherent::{is_torn, read_words, write_words};
+use super::page::PageBytes;
 use super::report::{Action, Deed};
 use super::rule::Rule;
-use super::streaming::{Owner, Place, STREAM_BASE};
+use super::streaming::{Place, STREAM_BASE};
 use super::{Inner, SharedMemory};
 
 /// Host memory, lent to a card for the length of one call.
@@ -47,24 +47,19 @@ impl CardView<'_> {
         self.inner.report_access(access, Some(rule), self.shared.now());
     }
 
-    /// Where it goes, once it is certain that the device may access it so.
+    /// Where it goes, if the device may access it so.
     #[inline]
-    fn page(&mut self, access: Access) -> Result<Place, DmaFault> {
-        let forbidden = if access.deed == Deed::DmaWrite { Direction::ToDevice } else { Direction::FromDevice };
-        if let Some(place) = self.inner.streaming.locate(access.addr, access.len_bytes) {
-            let (slot, _) = self.inner.streaming.at(place);
-            if slot.owner == Owner::Device && slot.func == access.func && slot.direction != forbidden {
-                return Ok(place);
-            }
-        }
-        Err(self.refuse(access))
+    fn page(&mut self, access: Access) -> Option<Place> {
+        let place = self.inner.streaming.locate(access.addr, access.len_bytes)?;
+        let (slot, _) = self.inner.streaming.at(place);
+        slot.lets(access.func, access.deed == Deed::DmaWrite).then_some(place)
     }
 
     /// A rule that the access breaks without being refused.
     #[inline]
     fn broken_by(&mut self, place: Place, deed: Deed) -> Option<Rule> {
-        let (slot, watch) = self.inner.streaming.at(place);
-        let watch = watch?;
+        let (slot, watches) = self.inner.streaming.at(place);
+        let watch = watches.get(slot.watch)?;
         if !watch.buffer.contains(place.part) {
             return Some(Rule::DmaOutsideBuffer);
         }
@@ -78,29 +73,44 @@ impl CardView<'_> {
 
     /// The region and offset of an access to coherent memory, checked and noted.
     #[inline]
-    fn region(&mut self, access: Access) -> Result<(usize, usize), DmaFault> {
-        let Some((index, within)) = self.inner.regions.locate(access.func, access.addr, access.len_bytes) else {
-            return Err(self.refuse(access));
-        };
+    fn region(&mut self, access: Access) -> Option<(usize, usize)> {
+        let (index, within) = self.inner.regions.locate(access.func, access.addr, access.len_bytes)?;
         if self.shared.checks {
             if is_torn(within, access.len_bytes) {
                 self.report(access, Rule::DmaTorn);
             }
             self.inner.regions.all[index].last_device = Some(self.action(access.deed, within, access.len_bytes));
         }
-        Ok((index, within))
+        Some((index, within))
     }
 
-    /// Checks that let the access through, and its entry in the page's history.
+    /// With checks on: the device's copy of the page, after what lets an access through has been checked and the access
+    /// noted.
     #[inline]
-    fn watch(&mut self, access: Access, place: Place) {
+    fn device_bytes(&mut self, access: Access, place: Place) -> Option<&mut Box<PageBytes>> {
         if let Some(rule) = self.broken_by(place, access.deed) {
             self.report(access, rule);
         }
         let action = self.action(access.deed, place.part.start.into(), access.len_bytes);
-        if let (_, Some(watch)) = self.inner.streaming.at(place) {
-            watch.note(action);
+        let (slot, watches) = self.inner.streaming.at(place);
+        let watch = watches.get_mut(slot.watch)?;
+        watch.note(action);
+        if access.deed == Deed::DmaWrite {
+            watch.unseen = watch.unseen.hull(place.part);
         }
+        watch.device_bytes.as_mut()
+    }
+
+    /// The bytes that the device accesses, if it may.
+    #[inline]
+    fn bytes(&mut self, access: Access) -> Option<&mut [u8]> {
+        let place = self.page(access)?;
+        let bytes = match self.shared.checks {
+            true => self.device_bytes(access, place),
+            false => self.inner.streaming.at(place).0.bytes.as_mut(),
+        };
+        // A page that the device owns has its bytes: `map` and `sync_for_device` moved them in.
+        bytes?.get_mut(place.part.range())
     }
 }
 
@@ -108,43 +118,24 @@ impl HostMemory for CardView<'_> {
     fn read(&mut self, func: FuncId, addr: u64, buf: &mut [u8]) -> Result<(), DmaFault> {
         let access = Access { func, addr, len_bytes: buf.len(), deed: Deed::DmaRead };
         if addr < STREAM_BASE {
-            let (index, within) = self.region(access)?;
+            let Some((index, within)) = self.region(access) else { return Err(self.refuse(access)) };
             read_words(&self.inner.regions.all[index].words, within, buf);
             return Ok(());
         }
-        let place = self.page(access)?;
-        if self.shared.checks {
-            self.watch(access, place);
-        }
-        let (slot, watch) = self.inner.streaming.at(place);
-        let bytes = watch.and_then(|watch| watch.device_bytes.as_ref()).or(slot.bytes.as_ref());
-        // A page that the device owns has its bytes here: `map` and `sync_for_device` moved them in.
-        let Some(bytes) = bytes else { return Err(self.refuse(access)) };
-        buf.copy_from_slice(&bytes[place.part.range()]);
+        let Some(bytes) = self.bytes(access) else { return Err(self.refuse(access)) };
+        buf.copy_from_slice(bytes);
         Ok(())
     }
 
     fn write(&mut self, func: FuncId, addr: u64, data: &[u8]) -> Result<(), DmaFault> {
         let access = Access { func, addr, len_bytes: data.len(), deed: Deed::DmaWrite };
         if addr < STREAM_BASE {
-            let (index, within) = self.region(access)?;
+            let Some((index, within)) = self.region(access) else { return Err(self.refuse(access)) };
             write_words(&self.inner.regions.all[index].words, within, data);
             return Ok(());
         }
-        let place = self.page(access)?;
-        if self.shared.checks {
-            self.watch(access, place);
-        }
-        let (slot, watch) = self.inner.streaming.at(place);
-        let bytes = match watch {
-            Some(watch) => {
-                watch.unseen = watch.unseen.hull(place.part);
-                watch.device_bytes.as_mut()
-            }
-            None => slot.bytes.as_mut(),
-        };
-        let Some(bytes) = bytes else { return Err(self.refuse(access)) };
-        bytes[place.part.range()].copy_from_slice(data);
+        let Some(bytes) = self.bytes(access) else { return Err(self.refuse(access)) };
+        bytes.copy_from_slice(data);
         Ok(())
     }
 }

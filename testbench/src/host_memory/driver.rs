@@ -95,11 +95,12 @@ impl FunctionDma {
     }
 
     /// With checks on: is the page mapped for this function, and does the range stay in it?
+    #[inline]
     fn check(&self, inner: &mut Inner, index: u32, piece: Part, range: (usize, usize), call: Call) {
         if !self.shared.checks {
             return;
         }
-        if inner.streaming.held(index, piece).is_some_and(|(slot, _)| slot.func != self.func) {
+        if inner.streaming.held(index, piece).is_some_and(|slot| slot.func != self.func) {
             self.report(inner, Rule::ForeignPage, index, piece, call);
         }
         if !piece.fits(range.0, range.1) {
@@ -107,36 +108,37 @@ impl FunctionDma {
         }
     }
 
-    fn note(&self, inner: &mut Inner, index: u32, piece: Part, call: Call) {
-        let action = self.action(call);
-        if let Some((_, Some(watch))) = inner.streaming.held(index, piece) {
-            watch.note(action);
-        }
-    }
-
-    /// A page comes from the device, with the call's part of it as the device left it.
-    fn take_back(&self, inner: &mut Inner, index: u32, piece: Part, call: Call) -> Box<PageBytes> {
-        let action = self.action(call);
-        // A page that the device owns has its bytes here; only a fragment whose page is gone has none.
-        let Some((slot, watch)) = inner.streaming.held(index, piece) else { return PageBytes::filled(POISON) };
-        slot.owner = Owner::Cpu;
-        let mut bytes = slot.bytes.take().unwrap_or_else(|| PageBytes::filled(POISON));
-        if let Some(watch) = watch {
-            watch.bring(&mut bytes, call.part);
-            watch.note(action);
+    /// A page comes from the device, with this range of it as the device left it.
+    #[inline]
+    fn take_back(&self, inner: &mut Inner, page: &DevicePage, range: (usize, usize), call: Call) -> Box<PageBytes> {
+        let mut bytes = inner.streaming.take_back(page.slot, page.part);
+        if self.shared.checks {
+            let call = Call { part: page.part.within(range.0, range.1), ..call };
+            self.check(inner, page.slot, page.part, range, call);
+            if let Some((.., watch)) = inner.streaming.watched(page.slot, page.part) {
+                watch.bring(&mut bytes, call.part);
+                watch.note(self.action(call));
+            }
         }
         bytes
     }
 
-    /// What the CPU changed in the device's buffer and did not sync.
-    fn check_unsynced(&self, inner: &mut Inner, index: u32, page: &CpuPage, call: Call) {
-        let Some((slot, Some(watch))) = inner.streaming.held(index, page.part) else { return };
-        if slot.direction == Direction::ToDevice {
-            return;
+    /// With checks on: the call's part of a page goes to the device. Did the CPU change more of the device's buffer?
+    fn send(&self, inner: &mut Inner, index: u32, page: &CpuPage, call: Call) {
+        let Some((_, direction, watch)) = inner.streaming.watched(index, page.part) else { return };
+        let mut changed = Part::EMPTY;
+        if direction != Direction::ToDevice {
+            changed = watch.changed_outside(&page.bytes, call.part);
         }
-        let changed = watch.changed_outside(&page.bytes, call.part);
-        if !changed.is_empty() {
-            self.report(inner, Rule::UnsyncedWrite, index, page.part, Call { part: changed, ..call });
+        if direction != Direction::FromDevice {
+            watch.send(&page.bytes, call.part);
+        }
+        if changed.is_empty() {
+            return watch.note(self.action(call));
+        }
+        self.report(inner, Rule::UnsyncedWrite, index, page.part, Call { part: changed, ..call });
+        if let Some((.., watch)) = inner.streaming.watched(index, page.part) {
+            watch.note(self.action(call));
         }
     }
 
@@ -165,10 +167,10 @@ impl FunctionDma {
         let call = Call { deed: Deed::Offer, location: Location::caller(), part };
         let inner = &mut *self.shared.lock();
         self.check(inner, page.slot, page.part, (offset, len_bytes), call);
-        if let Some((_, Some(watch))) = inner.streaming.held(page.slot, page.part) {
+        if let Some((.., watch)) = inner.streaming.watched(page.slot, page.part) {
             watch.buffer = part;
+            watch.note(self.action(call));
         }
-        self.note(inner, page.slot, page.part, call);
     }
 }
 
@@ -291,12 +293,9 @@ impl DmaMemory for FunctionDma {
 
     #[track_caller]
     fn sync_for_cpu(&self, page: DevicePage, offset: usize, len_bytes: usize) -> CpuPage {
-        let DevicePage { slot: index, part } = page;
-        let call = Call { deed: Deed::SyncForCpu, location: Location::caller(), part: part.within(offset, len_bytes) };
-        let inner = &mut *self.shared.lock();
-        self.check(inner, index, part, (offset, len_bytes), call);
-        let bytes = self.take_back(inner, index, part, call);
-        CpuPage { bytes, home: Home::Mapped(index), part }
+        let call = Call { deed: Deed::SyncForCpu, location: Location::caller(), part: page.part };
+        let bytes = self.take_back(&mut self.shared.lock(), &page, (offset, len_bytes), call);
+        CpuPage { bytes, home: Home::Mapped(page.slot), part: page.part }
     }
 
     #[track_caller]
@@ -305,22 +304,16 @@ impl DmaMemory for FunctionDma {
             return Err(refused(page, "sync_for_device of a page that is not mapped"));
         };
         let part = page.part;
-        let call =
-            Call { deed: Deed::SyncForDevice, location: Location::caller(), part: part.within(offset, len_bytes) };
+        let location = Location::caller();
         let inner = &mut *self.shared.lock();
         if self.shared.checks {
+            let call = Call { deed: Deed::SyncForDevice, location, part: part.within(offset, len_bytes) };
             self.check(inner, index, part, (offset, len_bytes), call);
-            self.check_unsynced(inner, index, &page, call);
+            self.send(inner, index, &page, call);
         }
-        let Some((slot, watch)) = inner.streaming.held(index, part) else {
+        let Some(slot) = inner.streaming.held(index, part) else {
             return Err(refused(page, "a fragment whose page is gone"));
         };
-        if let Some(watch) = watch {
-            if slot.direction != Direction::FromDevice {
-                watch.send(&page.bytes, call.part);
-            }
-            watch.note(self.action(call));
-        }
         slot.owner = Owner::Device;
         slot.bytes = Some(page.bytes);
         Ok(DevicePage { slot: index, part })
@@ -331,8 +324,7 @@ impl DmaMemory for FunctionDma {
         let DevicePage { slot: index, part } = page;
         let call = Call { deed: Deed::Unmap, location: Location::caller(), part: part.within(0, len_bytes) };
         let inner = &mut *self.shared.lock();
-        self.check(inner, index, part, (0, len_bytes), call);
-        let bytes = self.take_back(inner, index, part, call);
+        let bytes = self.take_back(inner, &page, (0, len_bytes), call);
         if Self::is_fragment(inner, index, part) {
             self.report(inner, Rule::FragmentAlone, index, part, call);
             return CpuPage { bytes, home: Home::Mapped(index), part };
@@ -379,7 +371,7 @@ impl DmaMemory for FunctionDma {
         let (func, direction) = (slot.func, slot.direction);
         let fragment = Slot { func, owner: Owner::Cpu, direction, part, bytes: None, watch, fragments: None };
         slot.fragments.get_or_insert_with(|| Box::new(Fragments(Vec::new()))).0.push(fragment);
-        if let Some((_, Some(watch))) = streaming.held(index, page.part) {
+        if let Some((.., watch)) = streaming.watched(index, page.part) {
             watch.buffer = page.part;
         }
         Ok(CpuPage { bytes, home: Home::Mapped(index), part })

@@ -249,8 +249,7 @@ impl Inner {
 
     /// Report a call of a driver that concerns a page or fragment which it holds.
     fn report_call(&mut self, rule: Rule, func: FuncId, index: u32, piece: Part, action: Action) {
-        let Some((slot, _)) = self.streaming.held(index, piece) else { return };
-        let slot: &Slot = slot;
+        let Some(slot) = self.streaming.held(index, piece) else { return };
         let watch = slot.watch;
         let owner = slot.owner_words(None);
         let life = match self.streaming.watches.get(watch) {

@@ -11,6 +11,9 @@ pub const PAGE_SIZE: usize = 4096;
 pub(super) struct PageBytes([u8; PAGE_SIZE]);
 
 impl PageBytes {
+    // Out of line: a page on the stack would make its caller's frame large.
+    #[cold]
+    #[inline(never)]
     pub(super) fn filled(byte: u8) -> Box<PageBytes> {
         Box::new(PageBytes([byte; PAGE_SIZE]))
     }

@@ -52,6 +52,13 @@ impl Slot {
         fragments: None,
     };
 
+    /// May the device of `func` access it so?
+    #[inline]
+    pub(super) fn lets(&self, func: FuncId, writes: bool) -> bool {
+        let forbidden = if writes { Direction::ToDevice } else { Direction::FromDevice };
+        self.owner == Owner::Device && self.func == func && self.direction != forbidden
+    }
+
     fn fragment(&self, wanted: impl Fn(&Slot) -> bool) -> Option<usize> {
         self.fragments.as_ref()?.0.iter().position(wanted)
     }
@@ -134,17 +141,31 @@ impl Streaming {
         self.slots.get(index as usize)?.fragment(|fragment| fragment.part == part)
     }
 
-    /// The slot of a page or fragment that someone holds, and its watch; `None` for a fragment whose page is gone.
+    /// The slot of a page or fragment that someone holds; `None` for a fragment whose page is gone.
     #[inline]
-    pub(super) fn held(&mut self, index: u32, part: Part) -> Option<(&mut Slot, Option<&mut Watch>)> {
+    pub(super) fn held(&mut self, index: u32, part: Part) -> Option<&mut Slot> {
         let page = self.slots.get_mut(index as usize)?;
-        let slot = if page.part == part {
-            page
-        } else {
-            page.fragments.as_mut()?.0.iter_mut().find(|fragment| fragment.part == part)?
-        };
-        let watch = self.watches.get_mut(slot.watch);
-        Some((slot, watch))
+        if page.part == part {
+            return Some(page);
+        }
+        page.fragments.as_mut()?.0.iter_mut().find(|fragment| fragment.part == part)
+    }
+
+    /// The page comes from the device, as the CPU knows it.
+    #[inline]
+    pub(super) fn take_back(&mut self, index: u32, part: Part) -> Box<PageBytes> {
+        // A page that the device owns has its bytes here; only a fragment whose page is gone has none.
+        let Some(slot) = self.held(index, part) else { return PageBytes::filled(POISON) };
+        slot.owner = Owner::Cpu;
+        slot.bytes.take().unwrap_or_else(|| PageBytes::filled(POISON))
+    }
+
+    /// What is known of such a page or fragment; `None` with checks off.
+    #[inline]
+    pub(super) fn watched(&mut self, index: u32, part: Part) -> Option<(FuncId, Direction, &mut Watch)> {
+        let slot = self.held(index, part)?;
+        let (func, direction, watch) = (slot.func, slot.direction, slot.watch);
+        Some((func, direction, self.watches.get_mut(watch)?))
     }
 
     /// Which page or fragment an access lies in, whoever's it is; `None` if it lies in none, or not wholly in one.
@@ -157,22 +178,22 @@ impl Streaming {
             return None;
         }
         let part = Part { start: within as u16, end: end as u16 };
-        if page.part.contains(part) {
+        if page.part == Part::WHOLE || page.part.contains(part) {
             return Some(Place { slot: index as u32, fragment: None, part });
         }
         let fragment = page.fragment(|fragment| fragment.part.contains(part))?;
         Some(Place { slot: index as u32, fragment: Some(fragment as u32), part })
     }
 
+    /// What was located.
     #[inline]
-    pub(super) fn at(&mut self, place: Place) -> (&mut Slot, Option<&mut Watch>) {
+    pub(super) fn at(&mut self, place: Place) -> (&mut Slot, &mut Watches) {
         let page = &mut self.slots[place.slot as usize];
         let slot = match place.fragment {
             Some(at) => &mut page.fragments.as_mut().map(|all| &mut all.0[..]).unwrap_or_default()[at as usize],
             None => page,
         };
-        let watch = self.watches.get_mut(slot.watch);
-        (slot, watch)
+        (slot, &mut self.watches)
     }
 
     /// Why the device may not go there, and the slot that it concerns. Slow, and asked only when it may not.

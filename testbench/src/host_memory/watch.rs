@@ -54,33 +54,68 @@ pub(super) struct Watch {
     /// What the device wrote, and no sync has brought to the CPU.
     pub(super) unseen: Part,
     allocated: Action,
-    last_cpu: Option<Action>,
-    last_device: Option<Action>,
+    history: History,
+}
+
+/// The last few actions on a page, and of each side the last one, however long ago. Written at each DMA, so each action is
+/// stored once.
+struct History {
     /// A ring; `next` is the oldest.
     recent: [Option<Action>; HISTORY],
     next: u8,
+    /// Where in the ring the last one of the CPU and of the device are; `HISTORY` if it is no longer there.
+    last_at: [u8; 2],
+    /// The last one of each that has dropped out of the ring.
+    dropped: [Option<Action>; 2],
+}
+
+impl History {
+    const EMPTY: History =
+        History { recent: [None; HISTORY], next: 0, last_at: [HISTORY as u8; 2], dropped: [None; 2] };
+
+    #[inline]
+    fn push(&mut self, action: Action) {
+        let at = self.next;
+        let side = usize::from(action.deed.is_dma());
+        let entry = &mut self.recent[usize::from(at)];
+        if self.last_at[1 - side] == at {
+            self.dropped[1 - side] = *entry;
+            self.last_at[1 - side] = HISTORY as u8;
+        }
+        *entry = Some(action);
+        self.last_at[side] = at;
+        self.next = (at + 1) % HISTORY as u8;
+    }
+
+    /// The last action of the CPU (0) or of the device (1).
+    fn last(&self, side: usize) -> Option<Action> {
+        match self.recent.get(usize::from(self.last_at[side])) {
+            Some(entry) => *entry,
+            None => self.dropped[side],
+        }
+    }
+
+    /// Oldest first.
+    fn oldest_first(&self) -> impl Iterator<Item = Action> {
+        let (newer, older) = self.recent.split_at(usize::from(self.next));
+        older.iter().chain(newer).flatten().copied()
+    }
 }
 
 impl Watch {
+    #[inline]
     pub(super) fn note(&mut self, action: Action) {
-        if action.deed.is_dma() {
-            self.last_device = Some(action);
-        } else {
-            self.last_cpu = Some(action);
-        }
-        self.recent[usize::from(self.next)] = Some(action);
-        self.next = (self.next + 1) % HISTORY as u8;
+        self.history.push(action);
     }
 
     /// For a report.
     pub(super) fn life(&self, owner: String) -> Life {
-        let (newer, older) = self.recent.split_at(usize::from(self.next));
         Life {
             owner,
             allocated: Some(self.allocated),
-            last_cpu: self.last_cpu,
-            last_device: self.last_device,
-            history: older.iter().chain(newer).flatten().copied().collect(),
+            last_cpu: self.history.last(0).or(Some(self.allocated)),
+            last_device: self.history.last(1),
+            history: self.history.oldest_first().collect(),
         }
     }
 
@@ -108,7 +143,12 @@ impl Watch {
     /// What the CPU changed in the device's buffer, other than in `synced`; empty if nothing.
     pub(super) fn changed_outside(&self, cpu: &PageBytes, synced: Part) -> Part {
         let Some(device) = &self.device_bytes else { return Part::EMPTY };
-        let [before, behind] = self.seen.overlap(self.buffer).without(synced);
+        // Where nothing was changed, which is nearly always, one comparison tells.
+        let looked_at = self.seen.overlap(self.buffer);
+        if synced.contains(looked_at) || cpu[looked_at.range()] == device[looked_at.range()] {
+            return Part::EMPTY;
+        }
+        let [before, behind] = looked_at.without(synced);
         before.difference(cpu, device).hull(behind.difference(cpu, device))
     }
 
@@ -143,10 +183,7 @@ impl Watches {
             seen: Part::EMPTY,
             unseen: Part::EMPTY,
             allocated,
-            last_cpu: Some(allocated),
-            last_device: None,
-            recent: [None; HISTORY],
-            next: 0,
+            history: History::EMPTY,
         };
         if self.ended.len() > REMEMBERED
             && let Some(index) = self.ended.pop_front()
@@ -175,6 +212,7 @@ impl Watches {
         self.all.get(id.index as usize).filter(|watch| watch.life == id.life)
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, id: WatchId) -> Option<&mut Watch> {
         self.all.get_mut(id.index as usize).filter(|watch| watch.life == id.life)
     }

@@ -118,3 +118,18 @@ fn checks_off_still_refuses_and_tells() {
     assert!(memory.lend().read(F0, addr, &mut [0]).is_err());
     assert_eq!(broken(&memory), [Rule::DmaWrongDirection, Rule::DmaAfterUnmap]);
 }
+
+#[test]
+fn each_sides_last_action_is_kept_however_long_ago() {
+    let (memory, dma) = checked();
+    let (mut page, addr) = device_page(&dma, Direction::FromDevice);
+    memory.set_now(Time(5_000));
+    memory.lend().write(F0, addr, &[0; 4]).expect("the device owns it");
+    for i in 0..20 {
+        memory.set_now(Time(10_000 + i));
+        page = dma.sync_for_device(dma.sync_for_cpu(page, 0, 0), 0, 0).expect("mapped");
+    }
+    let life = memory.leaks()[0].life.clone();
+    assert_eq!(life.last_device.map(|action| (action.time, action.len_bytes)), Some((Time(5_000), 4)));
+    assert_eq!(life.last_cpu.map(|action| (action.time, action.deed)), Some((Time(10_019), Deed::SyncForDevice)));
+}
