@@ -228,7 +228,7 @@ pub const ROWS: &[Row] = &[
         "B-21",
         "4096-byte buffers at offset 256",
         "the buffer-size table says 4096, and descriptors point 256 bytes into a page",
-        "host memory: a write past the page",
+        "host memory: a descriptor that offers more than its page, and a write past it",
         &on::JUMBO,
         |ways| ways.buffer = Buffer { hw_len_bytes: 4_096, offset: 256 },
     ),
@@ -292,7 +292,7 @@ pub const ROWS: &[Row] = &[
         "B-29",
         "card's length believed",
         "a completion's length is used unchecked; the card tells 65535",
-        "the driver runs past its page",
+        "host memory: a sync past the page; and the driver stops there",
         &on::BAD_LENGTH,
         |ways| {
             ways.next = rx::any_length;
@@ -382,7 +382,7 @@ pub const ROWS: &[Row] = &[
         "P-1",
         "8192-byte buffers on 4096-byte pages",
         "the buffer-size table says 8192",
-        "host memory: a write past the page",
+        "host memory: a descriptor that offers more than its page, and a write past it",
         &on::JUMBO,
         |ways| ways.buffer = Buffer { hw_len_bytes: 8_192, offset: 0 },
     ),

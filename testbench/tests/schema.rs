@@ -57,7 +57,7 @@ fn hash() {
 }
 
 #[test]
-fn gen_regs_and_info() {
+fn gen_regs_info_and_gallery() {
     let folder = Folder::new();
     for args in [
         &["gen", "udp", "--card", "model", "--count", "5", "--json"][..],
@@ -65,6 +65,7 @@ fn gen_regs_and_info() {
         &["regs", "QCONF", "--card", "model", "--json"],
         &["regs", "--walk", "--card", "model", "--json"],
         &["info", "--json"],
+        &["gallery", "B-11", "B-20", "B-43", "--seeds", "1", "--json"],
     ] {
         holds(&described(&folder, args[0]), &folder.onic(args).code(0).json());
     }

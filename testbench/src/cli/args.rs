@@ -458,7 +458,7 @@ pub struct GalleryArgs {
     /// First seed
     #[arg(long, default_value = "1", value_parser = parse_seed)]
     pub seed: u64,
-    /// Seeds of each scenario that the driver must be silent on; 1000 on model and 20 elsewhere without
+    /// Seeds of each scenario that the driver must be silent on; 1000 on model and 10 elsewhere without
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
     /// One JSON object to stdout
@@ -469,7 +469,7 @@ pub struct GalleryArgs {
 /// `onic schema`.
 #[derive(Args, Clone, Debug)]
 pub struct SchemaArgs {
-    /// replay, gen, golden, diff, hash, regs or info
+    /// replay, gen, golden, diff, hash, regs, info or gallery
     pub command: String,
 }
 

@@ -1,6 +1,6 @@
 //! `onic gallery`: the vendor driver's known faults, each caught; and the drivers without fault, in silence.
 
-use std::cell::RefCell;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::anyhow;
@@ -21,7 +21,7 @@ use crate::outcome::cycle_before;
 const LEAST: usize = 30;
 /// Seeds of each scenario that driver-core must be silent on, where runs are cheap and where they are not.
 const SEEDS_MODEL: u64 = 1_000;
-const SEEDS_RTL: u64 = 20;
+const SEEDS_RTL: u64 = 10;
 /// The vendor-like driver, which is only there to be broken, gets one in so many.
 const VENDOR_SHARE: u64 = 10;
 /// Alarms of one scenario that are printed.
@@ -167,22 +167,24 @@ fn listen(args: &GalleryArgs, card: &Choice, shown: &[Shown]) -> Result<Vec<Sile
     let list: Vec<&'static Scenario> = scenarios::ALL.iter().copied().filter(|scenario| used(scenario)).collect();
     let total = list.len() as u64 * drivers.iter().map(|(_, count)| count).sum::<u64>();
     let done = AtomicU64::new(0);
-    let progress = RefCell::new(Progress::new());
+    let progress = Mutex::new(Progress::counting("runs"));
     let silence = list
         .into_iter()
         .map(|scenario| {
             let mut silence = Silence { scenario, seeds: drivers.to_vec(), alarms: Vec::new() };
             for (driver, count) in drivers {
                 let tell = || {
-                    done.fetch_add(1, Ordering::Relaxed);
+                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                    if let Ok(mut progress) = progress.try_lock() {
+                        progress.at("silence", done, total);
+                    }
                 };
                 silence.alarms.extend(sweep(scenario, driver, card, (args.seed, count), &tell)?);
-                progress.borrow_mut().at("runs without fault", done.load(Ordering::Relaxed), total);
             }
             Ok(silence)
         })
         .collect();
-    progress.borrow().finish();
+    progress.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).finish();
     silence
 }
 
@@ -199,8 +201,9 @@ fn print_silence(silence: &[Silence], card: &str) {
     let Some(Silence { seeds, .. }) = silence.first() else { return };
     for (driver, count) in seeds {
         let alarms = silence.iter().flat_map(|silence| &silence.alarms).filter(|alarm| alarm.driver == *driver).count();
-        let word = if alarms == 0 { "silent".to_string() } else { format!("NOT SILENT, {alarms} alarms") };
-        println!("{driver}: {word} in {} scenarios with {count} seeds each on {card}", silence.len());
+        let word = if alarms == 0 { "silent".to_string() } else { format!("NOT SILENT ({alarms} alarms)") };
+        let seeds = if *count == 1 { "seed" } else { "seeds" };
+        println!("{driver}: {word} in {} scenarios with {count} {seeds} each on {card}", silence.len());
     }
 }
 

@@ -11,20 +11,28 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     card: String,
+    /// What is counted.
+    unit: &'static str,
     last_line: Instant,
 }
 
 impl Progress {
     /// A bar if stderr is a terminal.
     pub(super) fn new() -> Progress {
+        Progress::counting("frames")
+    }
+
+    /// The same, of something else than frames.
+    pub(super) fn counting(unit: &'static str) -> Progress {
         let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         let bar = on_terminal.then(|| {
-            let style = ProgressStyle::with_template("{msg:>8} {bar:40} {pos}/{len} frames {per_sec} {eta}");
+            let template = format!("{{msg:>8}} {{bar:40}} {{pos}}/{{len}} {unit} {{per_sec}} {{eta}}");
+            let style = ProgressStyle::with_template(&template);
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
             style.map(|style| bar.set_style(style)).unwrap_or_default();
             bar
         });
-        Progress { bar, card: String::new(), last_line: Instant::now() }
+        Progress { bar, card: String::new(), unit, last_line: Instant::now() }
     }
 
     /// `done` of `total` frames are through `card`.
@@ -39,7 +47,7 @@ impl Progress {
                 bar.set_position(done);
             }
             None if self.last_line.elapsed() >= LOG_EVERY => {
-                eprintln!("{card}: {done} of {total} frames");
+                eprintln!("{card}: {done} of {total} {}", self.unit);
                 self.last_line = Instant::now();
             }
             None => {}

@@ -9,7 +9,7 @@ use super::args::SchemaArgs;
 use super::exit::{Exit, Failure};
 
 /// Commands with `--json`, and their schemas.
-const SCHEMAS: [(&str, &str); 7] = [
+const SCHEMAS: [(&str, &str); 8] = [
     ("replay", include_str!("schema/replay.json")),
     ("gen", include_str!("schema/gen.json")),
     ("golden", include_str!("schema/golden.json")),
@@ -17,6 +17,7 @@ const SCHEMAS: [(&str, &str); 7] = [
     ("hash", include_str!("schema/hash.json")),
     ("regs", include_str!("schema/regs.json")),
     ("info", include_str!("schema/info.json")),
+    ("gallery", include_str!("schema/gallery.json")),
 ];
 
 pub(super) fn run(args: &SchemaArgs) -> Result<Exit, Failure> {

@@ -1,4 +1,4 @@
-//! `onic test`: doctor, goldens and properties, one line each, and one code.
+//! `onic test`: doctor, goldens, the gallery and properties, one line each, and one code.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -13,6 +13,8 @@ use super::progress::Progress;
 use super::report;
 use crate::card::{Choice, Shape};
 use crate::doctor;
+use crate::execute::ExecuteError;
+use crate::gallery::{self, Sound, Standing};
 use crate::golden_check;
 use crate::junit::{Outcome, Suite};
 use crate::properties::{self, Config, Failure as Failed, Property};
@@ -82,6 +84,7 @@ fn checks(args: &TestArgs) -> Result<Vec<Check>, Failure> {
         let run = move |progress: &mut Progress| golden(&folder, &card, progress);
         checks.push(Check { class: "golden", name, run: Box::new(run) });
     }
+    checks.extend(gallery_checks(args));
     checks.extend(property_checks(args));
     Ok(checks)
 }
@@ -132,6 +135,61 @@ fn golden(folder: &Path, card: &Choice, progress: &mut Progress) -> Outcome {
         }
         Err(golden_check::CheckError::Card(error)) => Outcome::Error(load::no_card(error).error.to_string()),
         Err(error) => Outcome::Error(format!("error: {error}")),
+    }
+}
+
+/// The bug gallery: every mutant caught, and driver-core silent.
+fn gallery_checks(args: &TestArgs) -> Vec<Check> {
+    let (card, seed) = (Choice::named(&args.card.card), args.card.seed);
+    let seeds = args.seeds.map(u64::from).unwrap_or(if args.full { 100 } else { 3 });
+    let of_card = card.clone();
+    let mutants = move |_: &mut Progress| {
+        let here = |row: &&gallery::Row| match &row.standing {
+            Standing::Here(mutant) => is_quick(&of_card, mutant.scenario),
+            Standing::NotInUserSpace | Standing::Xdp => false,
+        };
+        let missed = gallery::ROWS.iter().filter(here).try_fold(Vec::new(), |mut missed, row| {
+            missed.extend(gallery::try_row(row, &of_card, seed)?.is_none().then_some(row.id));
+            Ok(missed)
+        });
+        judged(missed.map(|missed| missed.into_iter().map(|id| format!("error: nothing catches {id}")).collect()))
+    };
+    let silence = move |progress: &mut Progress| {
+        let mut alarms = Vec::new();
+        let quick = gallery::scenarios::ALL.iter().filter(|scenario| is_quick(&card, scenario));
+        for (at, scenario) in quick.enumerate() {
+            progress.at("silence", at as u64, gallery::scenarios::ALL.len() as u64);
+            match gallery::sweep::sweep(scenario, Sound::Core, &card, (seed, seeds), &|| {}) {
+                Ok(found) => alarms.extend(
+                    found
+                        .into_iter()
+                        .map(|alarm| format!("error: {}, seed {}: {}", alarm.scenario, alarm.seed, alarm.caught.text)),
+                ),
+                Err(error) => return judged(Err(error)),
+            }
+        }
+        judged(Ok(alarms))
+    };
+    vec![
+        Check { class: "gallery", name: "mutants-are-caught".into(), run: Box::new(mutants) },
+        Check { class: "gallery", name: "driver-core-is-silent".into(), run: Box::new(silence) },
+    ]
+}
+
+/// No RTL has to be built for it that nothing else needs.
+fn is_quick(card: &Choice, scenario: &gallery::Scenario) -> bool {
+    card.name == "model" || scenario.is_square()
+}
+
+/// Nothing to say is a pass.
+fn judged(lines: Result<Vec<String>, ExecuteError>) -> Outcome {
+    match lines {
+        Ok(lines) if lines.is_empty() => Outcome::Passed,
+        Ok(mut lines) => {
+            lines.push("hint: onic gallery".into());
+            Outcome::Failed(lines[0].lines().next().unwrap_or_default().into(), lines.join("\n"))
+        }
+        Err(error) => Outcome::Error(load::no_card(error).error.to_string()),
     }
 }
 
