@@ -67,8 +67,8 @@ pub(super) enum Event {
     RxCidx(u16),
     /// The driver gave frames to send up to this index.
     TxPidx(u16),
-    /// A doorbell was refused.
-    DoorbellRefused,
+    /// A doorbell was refused: a transmit queue's, or a receive queue's.
+    DoorbellRefused { tx: bool },
     /// A page could not be handed back to the device.
     SyncRefused,
     /// A frame of so many bytes was handed up.
@@ -99,7 +99,9 @@ impl fmt::Display for Event {
             Event::RxPidx(pidx) => write!(f, "driver  gives buffers up to {pidx}"),
             Event::RxCidx(cidx) => write!(f, "driver  gives completions back up to {cidx}"),
             Event::TxPidx(pidx) => write!(f, "driver  gives frames up to {pidx}"),
-            Event::DoorbellRefused => f.write_str("card    refuses a doorbell"),
+            Event::DoorbellRefused { tx } => {
+                write!(f, "card    refuses a {} doorbell", if *tx { "transmit" } else { "receive" })
+            }
             Event::SyncRefused => f.write_str("host    refuses to hand a page over"),
             Event::Delivered { len_bytes } => write!(f, "driver  hands up {len_bytes} bytes"),
             Event::Payload { first, buffers } => {
@@ -314,7 +316,8 @@ impl Card {
         let rings = bar == Bar::Qdma && offset >= qdma::DOORBELL;
         if let Err(how) = self.access(bar) {
             if rings {
-                self.log.push(Event::DoorbellRefused);
+                let tx = (offset - qdma::DOORBELL) % doorbell::H2C_PIDX_STRIDE == doorbell::H2C_PIDX;
+                self.log.push(Event::DoorbellRefused { tx });
             }
             return Err(how);
         }

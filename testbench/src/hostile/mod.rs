@@ -3,9 +3,9 @@
 //! frame passes.
 //!
 //! A case is a queue that was just started; a few frames as a correct card brings them; a deed, which is a mutation of that
-//! run (more than half of the cases) or random words; looks of the driver until it is clear what came of it; a fresh start,
-//! one in sixteen on a card whose registers misbehave too; and a good frame, compared byte by byte. Each look is held
-//! against an oracle that knows only the words in memory, the doorbells, and `spec/qdma.md`: it says whether a word is
+//! run (more than half of the cases) or random words; looks of the driver until it is clear what came of it, with and without
+//! a hook that sends frames back; a fresh start, one in sixteen on a card whose registers misbehave too, with DMA of the old
+//! queue that is late; and a good frame, compared byte by byte. Each look is held against an oracle that knows only the words in memory, the doorbells, and `spec/qdma.md`: it says whether a word is
 //! illegal, and then the queue must fail and name it; or whether a correct card may write it, and then the queue must not.
 //!
 //! | file | concern |

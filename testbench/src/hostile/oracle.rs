@@ -168,7 +168,7 @@ impl RxOracle {
             match *event {
                 Event::RxPidx(pidx) => self.publish(pidx)?,
                 Event::RxCidx(cidx) => self.credit(cidx)?,
-                Event::DoorbellRefused => refused.add(Kinds::DOORBELL),
+                Event::DoorbellRefused { tx: false } => refused.add(Kinds::DOORBELL),
                 Event::SyncRefused => refused.add(Kinds::PAGE),
                 Event::Delivered { len_bytes } => {
                     self.deliver(look, len_bytes)?;
@@ -300,6 +300,18 @@ impl TxOracle {
         self.lap.ahead(self.reaped, status.cidx())
     }
 
+    /// The driver took frames back on its way to something else: no more than the status word says.
+    ///
+    /// # Errors
+    /// It took more.
+    pub(super) fn take(&mut self, status: TxStatus, taken: u16) -> Result<(), String> {
+        if taken > self.moved(status) {
+            return Err(format!("{taken} frames are taken back, the status word is {:#018x}", status.0));
+        }
+        self.reaped = self.lap.step(self.reaped, taken);
+        Ok(())
+    }
+
     /// Doorbells that the driver rang since the last time. Says whether one was refused.
     ///
     /// # Errors
@@ -318,7 +330,7 @@ impl TxOracle {
                     }
                     self.published = pidx;
                 }
-                Event::DoorbellRefused => refused = true,
+                Event::DoorbellRefused { tx: true } => refused = true,
                 _ => {}
             }
         }

@@ -20,12 +20,17 @@ pub(super) enum Kind {
     Pool,
     /// A page pool whose buffers are fragments.
     Fragments,
+    /// Pages kept by the queue, from which frames may be sent back.
+    KeptBoth,
+    /// A page pool, likewise.
+    PoolBoth,
 }
 
 impl Kind {
     /// Fragments only where more than one of them fits a page.
     pub(super) fn draw(rng: &mut Rng, buffer: u16) -> Kind {
-        *rng.pick(if buffer <= 1024 { &[Kind::Kept, Kind::Pool, Kind::Fragments] } else { &[Kind::Kept, Kind::Pool] })
+        let all = [Kind::Kept, Kind::Pool, Kind::KeptBoth, Kind::PoolBoth, Kind::Fragments];
+        *rng.pick(if buffer <= 1024 { &all } else { &all[..4] })
     }
 }
 
@@ -44,6 +49,8 @@ impl Supply {
         let pool_size = usize::from(entries);
         let config = match kind {
             Kind::Kept => return Supply::Kept(KeptPages::default()),
+            Kind::KeptBoth => return Supply::Kept(KeptPages::bidirectional()),
+            Kind::PoolBoth => PoolConfig { pool_size, direction: Direction::Bidirectional, ..PoolConfig::default() },
             Kind::Pool => PoolConfig { pool_size, ..PoolConfig::default() },
             // Some more than the ring needs: sinks keep a few.
             Kind::Fragments => PoolConfig {

@@ -89,23 +89,25 @@ pub struct Tally {
     pub errors: BTreeMap<&'static str, u64>,
     /// Cases by what the card did.
     pub deeds: BTreeMap<&'static str, Ended>,
-    /// Cases that were mutations of a valid run, and those of random words.
+    /// Cases that were mutations of a valid run.
     pub mutated: u64,
-    /// See there.
+    /// Cases of random words.
     pub random: u64,
-    /// Cases in which something was illegal and the queue failed; those in which nothing was.
+    /// Cases in which something was illegal, and the queue failed.
     pub illegal: u64,
-    /// See there.
+    /// Cases in which nothing was, and the queue did not.
     pub legal: u64,
-    /// Queues started afresh, and good frames that went through afterwards and were compared byte by byte.
+    /// Queues started afresh.
     pub restarts: u64,
-    /// See there.
+    /// Good frames that went through afterwards, compared byte by byte.
     pub good_frames: u64,
+    /// Frames that a hook sent back with the page that they came in.
+    pub sent_back: u64,
     /// Starts that a hostile card refused, followed by a down and up that worked.
     pub recoveries: u64,
-    /// Bring-ups that succeeded and that failed, against hostile registers.
+    /// Bring-ups that succeeded, on hostile registers and on honest ones behind them.
     pub brought_up: u64,
-    /// See there.
+    /// Bring-ups that ended with an error.
     pub refused: u64,
 }
 
@@ -316,6 +318,7 @@ impl Tally {
                 self.restarts, self.recoveries, self.good_frames
             ),
         ];
+        lines.push(format!("{} frames sent back by a hook with the page that they came in", self.sent_back));
         lines.push(format!("{:<44} {:>9} {:>9}", "deed", "failed", "passed"));
         lines.extend(
             self.deeds.iter().map(|(name, ended)| format!("{name:<44} {:>9} {:>9}", ended.failed, ended.passed)),
@@ -340,6 +343,7 @@ impl std::ops::AddAssign for Tally {
         self.legal += other.legal;
         self.restarts += other.restarts;
         self.recoveries += other.recoveries;
+        self.sent_back += other.sent_back;
         self.good_frames += other.good_frames;
         self.brought_up += other.brought_up;
         self.refused += other.refused;

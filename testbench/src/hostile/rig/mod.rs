@@ -36,8 +36,8 @@ struct Known {
     tx: TxOracle,
     /// Frames that the reader should see, by entry of the completion ring.
     expected: Vec<Option<Vec<u8>>>,
-    /// Frames that were posted and not fetched yet, oldest first.
-    sent: VecDeque<Vec<u8>>,
+    /// Frames that were posted and not fetched yet, oldest first. Nobody knows the bytes of those that a hook sent back.
+    sent: VecDeque<Option<Vec<u8>>>,
 }
 
 impl Known {
@@ -75,6 +75,10 @@ pub(super) struct Rig {
     /// What stopped the queue, if anything did.
     pub(super) fault: Option<QueueFault>,
     kept: Vec<TakenPage<CpuPage>>,
+    /// A good frame is on its way, which no hook shall change.
+    proving: bool,
+    /// A hook sent frames back: the transmit queue is not as it was.
+    sent_back: bool,
     /// Length of the good frame behind each start: in one buffer or in several.
     proof_len_bytes: u16,
     supply: Kind,
@@ -137,6 +141,8 @@ impl Rig {
             ambushed: false,
             fault: None,
             kept: Vec::new(),
+            proving: false,
+            sent_back: false,
             proof_len_bytes,
             supply,
             words: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use driver_core::{ChangeError, TakenPage};
+use driver_core::{ChangeError, QueueState, TakenPage};
 
 use super::super::card::Registers;
 use super::Rig;
@@ -20,6 +20,10 @@ impl Rig {
             let mut card = self.machine.card();
             card.set_registers(registers);
             card.queues[at].rx.derailed = !self.in_step;
+        }
+        let send_first = self.rng.one_in(2);
+        if self.sent_back && registers == Registers::Honest && send_first && !self.tx_failed() {
+            self.send_rest()?;
         }
         if registers == Registers::Honest {
             self.give_back_some();
@@ -50,7 +54,30 @@ impl Rig {
         }
         result.map_err(|error| format!("the queue can't be started afresh: {error}"))?;
         self.give_back();
-        if recovered { self.prove_all() } else { self.prove(receive, !receive) }
+        if recovered {
+            return self.prove_all();
+        }
+        self.prove(receive, !receive)?;
+        self.restart_sender()
+    }
+
+    fn tx_failed(&mut self) -> bool {
+        let state = self.driver.tx(self.rel_qid).map(|tx| tx.state());
+        !matches!(state, Some(QueueState::Running))
+    }
+
+    /// A transmit queue from which a hook sent frames: started afresh too, so that every case finds it in the same state.
+    /// Pages of the receive queue that are still on their way go home by it.
+    fn restart_sender(&mut self) -> Result<(), String> {
+        if !self.sent_back {
+            return Ok(());
+        }
+        if !self.tx_failed() && self.rng.one_in(2) {
+            self.send_rest()?;
+        }
+        let result = self.driver.restart_tx(self.rel_qid);
+        result.map_err(|error| format!("the transmit queue can't be started afresh: {error}"))?;
+        self.prove(false, true)
     }
 
     /// Let the driver look for queues that have failed.
@@ -106,6 +133,10 @@ impl Rig {
     fn prove(&mut self, receive: bool, send: bool) -> Result<(), String> {
         let queue = self.machine.card().queues[self.at()];
         (self.in_step, self.ambushed, self.fault) = (true, false, None);
+        self.proving = true;
+        if send {
+            self.sent_back = false;
+        }
         let explain = |why| format!("a good frame after the start: {why}");
         if receive {
             self.known().receive_started(&queue);
@@ -115,6 +146,7 @@ impl Rig {
             self.known().send_started(&queue);
             self.good_send().map_err(explain)?;
         }
+        self.proving = false;
         Ok(())
     }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use driver_core::{DmaMemory as _, Page as _, Platform as _, QueueFault, QueueState, TxError};
+use driver_core::{DmaMemory as _, NoHook, Page as _, Platform as _, QueueFault, QueueState, TxCounters, TxError};
 
 use super::super::card::Tx;
 use super::super::oracle::Kinds;
-use super::{FRAME_MIN, Rig};
+use super::super::words::TxStatus;
+use super::{FRAME_MIN, Known, Rig};
 
 impl Rig {
     /// The card's side of the transmit queue under attack.
@@ -64,7 +65,7 @@ impl Rig {
         }
         if posted.is_ok() {
             self.known[at].tx.post();
-            self.known[at].sent.push_back(frame);
+            self.known[at].sent.push_back(Some(frame));
         }
         self.check_doorbells(begin, if was_full { 0 } else { taken }, fault)?;
         match posted {
@@ -153,11 +154,44 @@ impl Rig {
             let fetched = self.machine.card().fetch(self.at())?;
             let Some(fetched) = fetched else { break };
             let posted = self.known().sent.pop_front().ok_or("the card fetches a frame that nobody posted")?;
-            if fetched != posted {
+            if let Some(posted) = posted.filter(|posted| *posted != fetched) {
                 return Err(format!("posted {} bytes, the card fetches {} others", posted.len(), fetched.len()));
             }
         }
         Ok(())
+    }
+
+    /// A look at the receive queue may have sent frames back, and taken others back that were sent.
+    pub(super) fn sent_in_look(&mut self, begin: usize, before: TxCounters) -> Result<(), String> {
+        let at = self.at();
+        let tx = self.driver.tx(self.rel_qid).ok_or("the queue is gone")?;
+        let (now, state) = (tx.counters(), tx.state());
+        let card = self.machine.card();
+        let Known { tx: oracle, sent, .. } = &mut self.known[at];
+        oracle.take(TxStatus(card.tx_status_word(at)), (now.completed - before.completed) as u16)?;
+        for _ in before.posted..now.posted {
+            oracle.post();
+            sent.push_back(None);
+            self.sent_back = true;
+            self.tally.sent_back += 1;
+        }
+        let refused = oracle.doorbells(&card.log[begin..])?;
+        match state {
+            QueueState::Faulted(QueueFault::Doorbell(_)) => self.sent_back = true,
+            QueueState::Faulted(fault) => return Err(format!("the transmit queue fails with `{fault}`")),
+            _ if refused => return Err("a doorbell was refused, and the transmit queue did not fail".into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The card sends what a hook sent back, and the pages come home.
+    pub(super) fn send_rest(&mut self) -> Result<(), String> {
+        self.fetch(u16::MAX)?;
+        self.due_tx_status();
+        let pair = self.driver.pair(self.rel_qid).ok_or("the queue is gone")?;
+        // Transmit completions alone.
+        pair.poll(0, &mut NoHook, |_| {}).sent.map(|_| ()).map_err(|fault| format!("an honest status word: {fault}"))
     }
 
     /// The card writes the status word that is due.

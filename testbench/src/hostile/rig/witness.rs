@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use driver_core::{RxFrame, TakenPage, Verdict, XdpBuff};
+use driver_core::{RedirectTarget, RxFrame, TakenPage, Verdict, XdpBuff};
 use traces::synth::Rng;
 
 use super::super::card::Event;
@@ -68,7 +68,16 @@ impl Witness<'_> {
             buff.meta_mut().fill(0x5A);
             buff.data_mut().fill(0xC3);
         }
-        *self.rng.pick(&[Verdict::Pass, Verdict::Pass, Verdict::Drop, Verdict::Aborted, Verdict::Tx])
+        match self.rng.below(8) {
+            0 => Verdict::Drop,
+            1 => Verdict::Aborted,
+            // A page that leaves the ring is another's to hand over.
+            _ if self.machine.refuse_syncs.load(Ordering::Relaxed) => Verdict::Pass,
+            2..=4 => Verdict::Tx,
+            // Nobody takes it: its page goes home.
+            5 => Verdict::Redirect(RedirectTarget(0)),
+            _ => Verdict::Pass,
+        }
     }
 }
 
