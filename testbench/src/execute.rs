@@ -92,16 +92,11 @@ fn run(card: Box<dyn Card>, job: &Job<'_>, hooks: &mut dyn Hooks, recorder: &mut
     result?;
     hooks.ended(&mut run)?;
     let bench = run.bench().clone();
-    run.finish()?;
+    let finished = run.finish();
     bench.drain_observations(|observation| recorder.observed(observation));
-    let memory = bench.memory();
-    let reports = memory.violations().into_iter().chain(memory.leaks()).map(|violation| violation.to_string());
-    recorder.outcome.memory_reports = reports.collect();
-    if memory.violations_dropped() > 0 {
-        let more = format!("host memory: and {} more broken rules", memory.violations_dropped());
-        recorder.outcome.memory_reports.push(more);
-    }
-    Ok(())
+    // A driver that could not stop keeps its memory, rightly: nothing of that is a leak.
+    recorder.outcome.memory_reports = bench.memory().reports(finished.is_ok());
+    finished.map(|_| ())
 }
 
 /// Draw up both sums while the device is still up: a device going down resets nothing, but it loses what is in flight.
@@ -131,13 +126,11 @@ fn settle(run: &mut Run, job: &Job<'_>, recorder: &mut Recorder<'_>, whole: bool
     if !whole {
         sum.inside = u64::try_from(sum.missing()).unwrap_or(0);
         outcome.by_monitors = sum;
-        outcome.memory_reports = bench.memory().violations().iter().map(ToString::to_string).collect();
+        outcome.memory_reports = bench.memory().reports(false);
         return Ok(());
     }
     outcome.by_monitors = sum;
-    let counted = counters::read(bench.function(FuncId(0)).mmio(), shape)?;
-    outcome.has_counters = counted.is_some();
-    outcome.by_counters = counted.unwrap_or_else(|| outcome.by_monitors.clone());
+    outcome.by_counters = counters::read(bench.function(FuncId(0)).mmio(), shape)?;
     Ok(())
 }
 

@@ -168,10 +168,8 @@ pub struct Outcome {
     pub sent: Vec<Sent>,
     /// What the monitors saw. Empty for a card without monitors.
     pub observations: Vec<Observation>,
-    /// The sum by the card's own counters, read by MMIO.
-    pub by_counters: Sum,
-    /// The card has counters that can tell; without, `by_counters` says what the testbench counted.
-    pub has_counters: bool,
+    /// The sum by the card's own counters, read by MMIO; `None` for a card whose counters can't tell.
+    pub by_counters: Option<Sum>,
     /// The sum by the testbench's own count at the ports.
     pub by_monitors: Sum,
     /// Reports of the host memory checker.

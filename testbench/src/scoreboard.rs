@@ -182,7 +182,9 @@ fn item(frame: &Emerged) -> Item<'_> {
 pub fn self_check(outcome: &Outcome) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut add = |kind: &str, text: String| findings.push(Finding::new(kind, text));
-    for (source, sum) in [("the card's counters", &outcome.by_counters), ("the port monitors", &outcome.by_monitors)] {
+    let counters = outcome.by_counters.as_ref();
+    for (source, sum) in [("the card's counters", counters), ("the port monitors", Some(&outcome.by_monitors))] {
+        let Some(sum) = sum else { continue };
         match sum.astray() {
             0 => {}
             frames if sum.inside > 0 => {
@@ -191,12 +193,10 @@ pub fn self_check(outcome: &Outcome) -> Vec<Finding> {
             frames => add("sum", format!("{}: by {source} {frames} frames are unaccounted for: {sum}", outcome.card)),
         }
     }
-    for (name, a, b) in [
-        ("frames in at the wire", outcome.by_counters.wire_in, outcome.by_monitors.wire_in),
-        ("frames from the host", outcome.by_counters.host_in, outcome.by_monitors.host_in),
-        ("frames to the host", outcome.by_counters.host_out, outcome.by_monitors.host_out),
-        ("frames out at the wire", outcome.by_counters.wire_out, outcome.by_monitors.wire_out),
-    ] {
+    let counts = |sum: &Sum| [sum.wire_in, sum.host_in, sum.host_out, sum.wire_out];
+    let names = ["frames in at the wire", "frames from the host", "frames to the host", "frames out at the wire"];
+    let pairs = counters.map(|counters| counts(counters).into_iter().zip(counts(&outcome.by_monitors)));
+    for (name, (a, b)) in names.into_iter().zip(pairs.into_iter().flatten()) {
         if a != b {
             add("counter", format!("{}: {name}: the card counts {a}, the testbench {b}", outcome.card));
         }
@@ -218,7 +218,7 @@ pub fn explain_sums(findings: &mut [Finding], own: &mut Vec<Finding>, got: &Outc
     };
     let missing = frames(Class::Lost) - frames(Class::Extra);
     let explained = |sum: &Sum| missing != 0 && sum.astray() == missing;
-    if !explained(&got.by_counters) || !explained(&got.by_monitors) {
+    if !got.by_counters.iter().chain([&got.by_monitors]).all(explained) {
         return;
     }
     let is_cause = |finding: &&mut Finding| {

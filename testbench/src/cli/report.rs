@@ -95,7 +95,7 @@ struct CardReport {
     error: Option<String>,
     queues: Vec<QueueReport>,
     ports: Vec<PortReport>,
-    counters: SumReport,
+    counters: Option<SumReport>,
     monitors: SumReport,
 }
 
@@ -194,7 +194,7 @@ impl CardReport {
                 .into_iter()
                 .map(|(port, (packets, bytes))| PortReport { port, packets, bytes })
                 .collect(),
-            counters: SumReport::of(&outcome.by_counters),
+            counters: outcome.by_counters.as_ref().map(SumReport::of),
             monitors: SumReport::of(&outcome.by_monitors),
         }
     }
@@ -258,8 +258,7 @@ pub(super) fn text(verdict: &Verdict) -> String {
     let sides: Vec<&Side> = sides(verdict).map(|(_, side)| side).collect();
     let mut out = rows(&sides).print(&sides);
     for side in &sides {
-        let counters =
-            if side.outcome.has_counters { side.outcome.by_counters.to_string() } else { "none that can tell".into() };
+        let counters = side.outcome.by_counters.as_ref().map_or("none that can tell".into(), ToString::to_string);
         let _ = writeln!(out, "\n{:<8} counters  {counters}", side.outcome.card);
         let _ = writeln!(out, "{:<8} monitors  {}", "", side.outcome.by_monitors);
     }
