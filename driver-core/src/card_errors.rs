@@ -324,3 +324,145 @@ fn first_queue(mmio: &impl Mmio, ip: IpVersion, leaf: &Leaf) -> Result<Option<Qi
     // 13 bits.
     Ok(holds.then(|| Qid(field.get(log) as u16)))
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use alloc::string::ToString;
+    use alloc::vec::Vec;
+    use core::cell::Cell;
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// The tree as a card has it: statuses are cleared by writing ones, a leaf sets its root bit again while it is set, and the
+    /// interrupt fires, and disarms, when something is set while it is armed.
+    #[derive(Default)]
+    struct Tree {
+        registers: BTreeMap<u32, u32>,
+        accesses: u32,
+        /// At this access another error comes: a leaf's status register, its bits, its root bit.
+        late: Option<(u32, [u32; 3])>,
+        interrupts: u32,
+    }
+
+    struct Card(Mutex<Tree>);
+
+    impl Tree {
+        fn raise(&mut self, [status, bits, root]: [u32; 3]) {
+            *self.registers.entry(status).or_default() |= bits;
+            *self.registers.entry(qdma_csr::GLBL_ERROR_STATUS).or_default() |= root;
+            self.notify();
+        }
+
+        fn notify(&mut self) {
+            let root = self.registers.get(&qdma_csr::GLBL_ERROR_STATUS).copied().unwrap_or(0);
+            let armed = self.registers.entry(qdma_csr::ERROR_INTERRUPT).or_default();
+            if root != 0 && *armed & ARM != 0 {
+                *armed &= !ARM;
+                self.interrupts += 1;
+            }
+        }
+
+        fn access(&mut self) {
+            if let Some((at, error)) = self.late
+                && at == self.accesses
+            {
+                self.raise(error);
+            }
+            self.accesses += 1;
+        }
+
+        fn set(&self, status: u32) -> u32 {
+            self.registers.get(&status).copied().unwrap_or(0)
+        }
+    }
+
+    impl Mmio for Card {
+        fn read32(&self, _: Bar, offset: u32) -> Result<u32, MmioError> {
+            let mut tree = self.0.lock().unwrap();
+            tree.access();
+            Ok(tree.set(offset))
+        }
+
+        fn write32(&self, _: Bar, offset: u32, value: u32) -> Result<(), MmioError> {
+            let mut tree = self.0.lock().unwrap();
+            tree.access();
+            match offset {
+                qdma_csr::ERROR_INTERRUPT => drop(tree.registers.insert(offset, value)),
+                _ => *tree.registers.entry(offset).or_default() &= !value,
+            }
+            for leaf in &EQDMA {
+                if tree.set(leaf.status) & leaf.enable != 0 {
+                    *tree.registers.entry(qdma_csr::GLBL_ERROR_STATUS).or_default() |= leaf.root;
+                }
+            }
+            tree.notify();
+            Ok(())
+        }
+    }
+
+    const QUEUE_RANGE: [u32; 3] = [qdma_csr::GLBL_TRQ_ERROR_STATUS, 1 << 5, 1 << 3];
+    const INVALID_CIDX: [u32; 3] = [qdma_csr::C2H_ERROR_STATUS, 1 << 14, 1 << 8];
+
+    fn serve(card: &Card) -> CardErrors {
+        service(card, IpVersion::Q40, FuncId(0), Vector(9)).unwrap()
+    }
+
+    /// An error that comes while another is being served is told in the same breath or interrupts again, at whatever access
+    /// it comes: also the same error, and one of the same register.
+    #[test]
+    fn an_error_that_comes_meanwhile_is_never_lost() {
+        let again = [QUEUE_RANGE[0], 1 << 7, QUEUE_RANGE[2]];
+        for late in [QUEUE_RANGE, INVALID_CIDX, again] {
+            let served_at = Cell::new(0);
+            for at in 0.. {
+                let card = Card(Mutex::default());
+                card.0.lock().unwrap().raise(QUEUE_RANGE);
+                card.0.lock().unwrap().late = Some((at, late));
+                let mut told = serve(&card).named().map(|(_, bit, _)| 1 << bit).fold(0, |all, bit: u32| all | bit);
+                if card.0.lock().unwrap().accesses <= at {
+                    break;
+                }
+                served_at.set(at);
+                let interrupts = card.0.lock().unwrap().interrupts;
+                for _ in 0..interrupts {
+                    told |= serve(&card).named().map(|(_, bit, _)| 1 << bit).fold(0, |all, bit: u32| all | bit);
+                }
+                let tree = card.0.lock().unwrap();
+                assert_eq!(told & late[1], late[1], "an error at access {at} was not told");
+                assert_eq!(tree.set(qdma_csr::GLBL_ERROR_STATUS), 0, "access {at}");
+                assert_eq!(
+                    tree.set(qdma_csr::ERROR_INTERRUPT) & ARM,
+                    ARM,
+                    "access {at}: the next error must interrupt"
+                );
+            }
+            assert!(served_at.get() >= 4, "too few accesses to be a service");
+        }
+    }
+
+    #[test]
+    fn a_report_names_register_bit_meaning_and_queue() {
+        let card = Card(Mutex::default());
+        card.0.lock().unwrap().raise(QUEUE_RANGE);
+        card.0.lock().unwrap().raise(INVALID_CIDX);
+        card.0.lock().unwrap().registers.insert(qdma_csr::C2H_FIRST_ERROR_QID, 14 << 16 | 66);
+        let errors = serve(&card);
+        let report = "target: queue out of range (bit 5); C2H: invalid CIDX (bit 14); first queue 66";
+        assert_eq!(errors.to_string(), report);
+        assert_eq!(serve(&card).to_string(), "no card errors");
+    }
+
+    /// Every bit that is reported has a name, except those of the RAMs, which name a memory.
+    #[test]
+    fn reported_bits_of_the_queue_engines_have_names() {
+        for leaf in EQDMA.iter().filter(|leaf| ["descriptor", "target", "C2H", "H2C"].contains(&leaf.name)) {
+            let nameless: Vec<u8> =
+                (0..32).filter(|bit| leaf.enable >> bit & 1 == 1 && leaf.name_of(*bit).is_none()).collect();
+            assert_eq!(nameless, [], "{}", leaf.name);
+        }
+    }
+}
