@@ -292,7 +292,8 @@ impl Rig {
         Ok(())
     }
 
-    /// A word with random fields: mostly with a color that gets it looked at, and small enough to be taken for something.
+    /// A word with random fields: mostly with a color that gets it looked at, and small enough to be taken for
+    /// something.
     fn random_word(&mut self, color: bool) -> u64 {
         let word = self.rng.next_u64();
         let qid = u64::from(self.card_rx().qid);

@@ -1,8 +1,8 @@
-//! The card's side of the queues: it learns of rings by register writes, as a card does, and moves frames correctly until
-//! it is told otherwise.
+//! The card's side of the queues: it learns of rings by register writes, as a card does, and moves frames correctly
+//! until it is told otherwise.
 //!
-//! It does nothing by itself. Each step of a frame (payload, completion entry, status word) is a call of its own, so that
-//! whoever plays the villain leaves one out, does two the wrong way round, or writes another word.
+//! It does nothing by itself. Each step of a frame (payload, completion entry, status word) is a call of its own, so
+//! that whoever plays the villain leaves one out, does two the wrong way round, or writes another word.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ pub(super) enum Registers {
     Wrong { bar: Bar, offset: u32, word: u32 },
     /// One register space refuses; the other is as it should be.
     Deaf { bar: Bar, how: Refusal },
-    /// Each access is refused, and each read answered, in one of these ways at random. Writes that are not refused do what
-    /// they should: a card that loses single ones looks like a correct one.
+    /// Each access is refused, and each read answered, in one of these ways at random. Writes that are not refused do
+    /// what they should: a card that loses single ones looks like a correct one.
     Mad,
 }
 

@@ -1,12 +1,13 @@
-//! A card that means harm: whatever it writes into host memory or answers to a register access, the driver neither panics
-//! nor hangs nor touches memory outside its buffers; what is illegal ends with a queue error, and after a fresh start a good
-//! frame passes.
+//! A card that means harm: whatever it writes into host memory or answers to a register access, the driver neither
+//! panics nor hangs nor touches memory outside its buffers; what is illegal ends with a queue error, and after a fresh
+//! start a good frame passes.
 //!
-//! A case is a queue that was just started; a few frames as a correct card brings them; a deed, which is a mutation of that
-//! run (more than half of the cases) or random words; looks of the driver until it is clear what came of it, with and without
-//! a hook that sends frames back; a fresh start, one in sixteen on a card whose registers misbehave too, with DMA of the old
-//! queue that is late; and a good frame, compared byte by byte. Each look is held against an oracle that knows only the words in memory, the doorbells, and `spec/qdma.md`: it says whether a word is
-//! illegal, and then the queue must fail and name it; or whether a correct card may write it, and then the queue must not.
+//! A case is a queue that was just started; a few frames as a correct card brings them; a deed, which is a mutation of
+//! that run (more than half of the cases) or random words; looks of the driver until it is clear what came of it, with
+//! and without a hook that sends frames back; a fresh start, one in sixteen on a card whose registers misbehave too,
+//! with DMA of the old queue that is late; and a good frame, compared byte by byte. Each look is held against an oracle
+//! that knows only the words in memory, the doorbells, and `spec/qdma.md`: it says whether a word is illegal, and then
+//! the queue must fail and name it; or whether a correct card may write it, and then the queue must not.
 //!
 //! | file | concern |
 //! |---|---|

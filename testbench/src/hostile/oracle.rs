@@ -5,14 +5,14 @@
 //!
 //! * **illegal**: a correct card never writes it, and whoever reads the ring can tell. The driver must end with a fault
 //!   that names it, and no frame of it may be handed up.
-//! * **indistinguishable**: a correct card may write the very same word, so that no reader can tell: an entry of the right
-//!   color and queue with a length that the posted buffers hold (even if the bytes behind it never came, or the entry is
-//!   one too many); an entry of the wrong color, which is one not yet written; a CIDX that lies among the frames posted
-//!   (even if the card has not read them). The driver must take it for what it says and not fail.
-//! * **without effect**: bits and fields that no reader has a use for: reserved bits, packet numbers, a status word's index
-//!   inside the ring. Frames are found by color (5.6), so that such an index moves nothing, and neither "behind" (a
-//!   status is written when moderation says so, 7.1) nor "ahead" (relaxed ordering, 5.5) is a fault by itself. They must
-//!   change nothing.
+//! * **indistinguishable**: a correct card may write the very same word, so that no reader can tell: an entry of the
+//!   right color and queue with a length that the posted buffers hold (even if the bytes behind it never came, or the
+//!   entry is one too many); an entry of the wrong color, which is one not yet written; a CIDX that lies among the
+//!   frames posted (even if the card has not read them). The driver must take it for what it says and not fail.
+//! * **without effect**: bits and fields that no reader has a use for: reserved bits, packet numbers, a status word's
+//!   index inside the ring. Frames are found by color (5.6), so that such an index moves nothing, and neither "behind"
+//!   (a status is written when moderation says so, 7.1) nor "ahead" (relaxed ordering, 5.5) is a fault by itself. They
+//!   must change nothing.
 //!
 //! Indices are counted here as the ring is laid out, and lengths in whole buffers: the oracle and the driver share no
 //! arithmetic.
@@ -337,8 +337,8 @@ impl TxOracle {
         Ok(refused)
     }
 
-    /// Hold a look at the status word against the rules. `words` are what it may have been; more than one if the card acted
-    /// meanwhile. `taken` is how many frames the driver took back.
+    /// Hold a look at the status word against the rules. `words` are what it may have been; more than one if the card
+    /// acted meanwhile. `taken` is how many frames the driver took back.
     ///
     /// # Errors
     /// What the driver did that it must not, or left undone.

@@ -1,5 +1,5 @@
-//! Bring-up, start, management and removal against registers that answer anything: each call ends with success or a typed
-//! error, in bounded time, and leaves nothing behind; once the card is itself again, the driver works.
+//! Bring-up, start, management and removal against registers that answer anything: each call ends with success or a
+//! typed error, in bounded time, and leaves nothing behind; once the card is itself again, the driver works.
 
 use std::sync::Arc;
 
@@ -169,8 +169,8 @@ impl Trial {
         }
     }
 
-    /// Everything that a driver can be asked for, in any order, while the card misbehaves in one way after another; then
-    /// its removal, on a card that is itself again or not.
+    /// Everything that a driver can be asked for, in any order, while the card misbehaves in one way after another;
+    /// then its removal, on a card that is itself again or not.
     fn manage(&mut self, mut driver: HostileDriver, tally: &mut Tally) -> Result<(), String> {
         let mut kept: Vec<TakenPage<CpuPage>> = Vec::new();
         let rings = driver.tx_ring_entries().max(driver.rx_ring_entries());

@@ -1,5 +1,5 @@
-//! Where a receive queue gets its pages: each source that driver-core has, drawn once for each driver, so that whatever a
-//! card does to a queue meets all of them.
+//! Where a receive queue gets its pages: each source that driver-core has, drawn once for each driver, so that whatever
+//! a card does to a queue meets all of them.
 
 use driver_core::pool::{Buffer, PagePool, PoolConfig, PoolStatistics};
 use driver_core::{Direction, DmaError, HEADROOM_BYTES, KeptPages, PageSource, TAILROOM_BYTES};

@@ -1,7 +1,7 @@
 //! What was reached, and how often: each error that a card can cause, each deed and what came of it.
 //!
-//! Names come from exhaustive matches: an error variant that is added to driver-core doesn't compile here until someone has
-//! said whether a card can cause it.
+//! Names come from exhaustive matches: an error variant that is added to driver-core doesn't compile here until someone
+//! has said whether a card can cause it.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use driver_core::{
     TxError, UpError,
 };
 
-/// Errors that a card can cause by what it writes into host memory, or by registers that misbehave while queues run: a full
-/// run reaches each at least [`GOAL`] times.
+/// Errors that a card can cause by what it writes into host memory, or by registers that misbehave while queues run: a
+/// full run reaches each at least [`GOAL`] times.
 pub const BY_RINGS: [&str; 24] = [
     "QueueFault::Status",
     "QueueFault::IndexRange",

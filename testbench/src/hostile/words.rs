@@ -1,9 +1,10 @@
 //! The words that a card writes into host memory, put together and taken apart by plain shifts.
 //!
-//! Written from `spec/qdma.md` 5.4 and 5.5 and from nothing else: neither `regs` nor driver-core is asked, so that a field
-//! that both have in the wrong place is seen here.
+//! Written from `spec/qdma.md` 5.4 and 5.5 and from nothing else: neither `regs` nor driver-core is asked, so that a
+//! field that both have in the wrong place is seen here.
 
-/// A completion entry (`spec/qdma.md` 5.4): color in bit 1, error in bit 2, queue in 26:16, length in 47:32, number in 63:48.
+/// A completion entry (`spec/qdma.md` 5.4): color in bit 1, error in bit 2, queue in 26:16, length in 47:32, number in
+/// 63:48.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entry(pub(super) u64);
 

@@ -19,8 +19,8 @@ pub(super) const RINGS: Property = Property {
 
 pub(super) const REGISTERS: Property = Property {
     name: "hostile-registers",
-    doc: "whatever registers answer, each call to the driver ends in time with success or a typed error, and leaves nothing \
-          behind",
+    doc: "whatever registers answer, each call to the driver ends in time with success or a typed error, and leaves \
+          nothing behind",
     needs_rtl: false,
     quick: 2_000,
     full: 100_000,

@@ -36,7 +36,8 @@ struct Known {
     tx: TxOracle,
     /// Frames that the reader should see, by entry of the completion ring.
     expected: Vec<Option<Vec<u8>>>,
-    /// Frames that were posted and not fetched yet, oldest first. Nobody knows the bytes of those that a hook sent back.
+    /// Frames that were posted and not fetched yet, oldest first. Nobody knows the bytes of those that a hook sent
+    /// back.
     sent: VecDeque<Option<Vec<u8>>>,
 }
 

@@ -117,7 +117,8 @@ impl Rig {
         self.ended(result)
     }
 
-    /// Poll the driver's queue, alone or with its pair and through a hook: what is handed up must have the bytes it should.
+    /// Poll the driver's queue, alone or with its pair and through a hook: what is handed up must have the bytes it
+    /// should.
     fn look(&mut self, budget: usize) -> Result<Result<usize, QueueFault>, String> {
         let at = self.at();
         let Known { rx: oracle, expected, .. } = &mut self.known[at];

@@ -9,7 +9,8 @@ use super::Rig;
 use crate::host_memory::CpuPage;
 
 impl Rig {
-    /// Start the queue afresh; on a card whose registers misbehave too, then set it right and take the device down and up.
+    /// Start the queue afresh; on a card whose registers misbehave too, then set it right and take the device down and
+    /// up.
     ///
     /// # Errors
     /// A start that fails on an honest card.
@@ -66,8 +67,8 @@ impl Rig {
         !matches!(state, Some(QueueState::Running))
     }
 
-    /// A transmit queue from which a hook sent frames: started afresh too, so that every case finds it in the same state.
-    /// Pages of the receive queue that are still on their way go home by it.
+    /// A transmit queue from which a hook sent frames: started afresh too, so that every case finds it in the same
+    /// state. Pages of the receive queue that are still on their way go home by it.
     fn restart_sender(&mut self) -> Result<(), String> {
         if !self.sent_back {
             return Ok(());
