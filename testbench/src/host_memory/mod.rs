@@ -135,6 +135,19 @@ impl SharedMemory {
         self.lock().log.dropped()
     }
 
+    /// All of it as text: broken rules, how many more there were, and at the end of a run what was not given back.
+    pub fn reports(&self, at_the_end: bool) -> Vec<String> {
+        let mut reports: Vec<String> = self.violations().iter().map(ToString::to_string).collect();
+        match self.violations_dropped() {
+            0 => {}
+            more => reports.push(format!("host memory: and {more} more of the rules above were broken")),
+        }
+        if at_the_end {
+            reports.extend(self.leaks().iter().map(ToString::to_string));
+        }
+        reports
+    }
+
     /// What is held at present.
     pub fn counts(&self) -> MemoryCounts {
         let inner = self.lock();
