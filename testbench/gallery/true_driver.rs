@@ -44,6 +44,8 @@ impl TrueDriver {
             ..DeviceConfig::new(config.func)
         };
         device.moderation.interrupt = config.interrupts;
+        // A thousand times what a reset takes; on RTL each further look costs a thousand cycles.
+        device.timeouts.reset_ns = 2_000_000;
         let driver = Driver::bring_up(platform, device).map_err(|error| error.to_string())?;
         Ok(TrueDriver { driver: Some(driver), inbox: Vec::new(), kept: Vec::new(), frames: 0, last: Totals::default() })
     }

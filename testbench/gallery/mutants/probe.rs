@@ -16,7 +16,7 @@ pub fn undo_through_handle(vendor: &mut Vendor) {
 pub fn wait_for_ever(vendor: &Vendor, port: PortId) -> Result<(), Fault> {
     vendor.write_shell(shell::SYSTEM_CONFIG + system_config::SHELL_RESET, cmac_bit(port))?;
     while vendor.read_shell(shell::SYSTEM_CONFIG + system_config::SHELL_STATUS)? & cmac_bit(port) == 0 {
-        vendor.platform.clock().wait(1_000_000);
+        vendor.platform.clock().wait(20_000_000);
     }
     Ok(())
 }

@@ -7,8 +7,8 @@ use super::queues::{self, map_function, unmap_function};
 use super::{Fault, Vendor};
 use crate::gallery::heap::deref;
 
-/// How long a block may stay in reset, ns.
-const RESET_NS: u64 = 100_000_000;
+/// How long a block may stay in reset, ns: a thousand times what it takes.
+const RESET_NS: u64 = 2_000_000;
 /// Places in the CSR tables: transmit rings, receive rings, completion rings, buffers.
 pub(super) const TX_RING: u8 = 0;
 pub(super) const RX_RING: u8 = 8;
@@ -106,8 +106,10 @@ pub fn cmac_bit(port: PortId) -> u32 {
 pub fn wait_for_cmac(vendor: &Vendor, port: PortId) -> Result<(), Fault> {
     vendor.write_shell(shell::SYSTEM_CONFIG + system_config::SHELL_RESET, cmac_bit(port))?;
     let begun = vendor.now();
+    let mut step_ns = 2_000;
     loop {
-        vendor.platform.clock().wait(10_000);
+        vendor.platform.clock().wait(step_ns);
+        step_ns = 50_000;
         if vendor.read_shell(shell::SYSTEM_CONFIG + system_config::SHELL_STATUS)? & cmac_bit(port) != 0 {
             return Ok(());
         }
