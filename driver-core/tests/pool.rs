@@ -618,7 +618,9 @@ impl Hands {
 }
 
 fn run(steps: Vec<Step>) {
-    let config = PoolConfig { pool_size: 16, fragments_max: 40, ..PoolConfig::default() };
+    const POOL_SIZE: usize = 16;
+    let config = PoolConfig { pool_size: POOL_SIZE, fragments_max: 40, ..PoolConfig::default() };
+    let mut most = 0;
     let (memory, mut pool) = pool(config);
     let mut hands = Hands::default();
     for step in steps {
@@ -653,6 +655,7 @@ fn run(steps: Vec<Step>) {
             }
         }
         assert!(pool.in_flight() >= hands.pages());
+        most = most.max(pool.in_flight());
     }
     let out = hands.pages();
     let pool = match pool.destroy(&*memory, &Waiting::new(|_| {}), 0) {
@@ -662,7 +665,10 @@ fn run(steps: Vec<Step>) {
         }
         Err(still_out) => still_out,
     };
-    assert_eq!((pool.count, pool.named.len() as u64), (out, out.min(8)));
+    let named = pool.named.len() as u64;
+    assert_eq!(pool.count, out);
+    // A pool that had more pages than its size may know some of them by number only.
+    assert!(named == out.min(8) || (most > POOL_SIZE as u64 && named < out.min(8)), "{named} of {out} pages are named");
     for (_, (page, recycler)) in hands.held {
         recycler.put(&memory, page, 0);
     }
