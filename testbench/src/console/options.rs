@@ -16,9 +16,13 @@ impl<'a> Words<'a> {
         Words { spec, words }
     }
 
-    /// What is wrong, with how it would be right.
+    /// What is wrong, with how it would be right: the forms of the command, or where to find them if they are many.
     pub(super) fn usage(&self, why: impl std::fmt::Display) -> CommandError {
-        CommandError::Usage(format!("{why} (usage: {})", self.spec.usage.join(" | ")))
+        CommandError::Usage(match self.spec.usage {
+            [one] => format!("{why} (usage: {one})"),
+            [one, other] => format!("{why} (usage: {one} | {other})"),
+            _ => format!("{why} (help {})", self.spec.name),
+        })
     }
 
     pub(super) fn peek(&self) -> Option<&'a str> {

@@ -90,7 +90,7 @@ fn usecs(ns: u32) -> String {
 
 /// A whole number where it is one, as readers of ethtool's JSON expect.
 fn json_usecs(ns: u32) -> Value {
-    if ns % 1_000 == 0 { (ns / 1_000).into() } else { (f64::from(ns) / 1_000.0).into() }
+    if ns.is_multiple_of(1_000) { (ns / 1_000).into() } else { (f64::from(ns) / 1_000.0).into() }
 }
 
 fn timer_ns(text: &str) -> Result<u32, CommandError> {
