@@ -20,7 +20,7 @@ struct Step {
 }
 
 /// In the order of `all`: what fails fast comes first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "fmt", about: "formatting of Rust and shell", run: steps::fmt, in_all: true },
     Step { name: "hygiene", about: "no machine's path, no registry host", run: steps::hygiene, in_all: true },
     Step {
@@ -39,6 +39,7 @@ const STEPS: [Step; 13] = [
     Step { name: "docs", about: "rustdoc, warnings denied", run: steps::docs, in_all: true },
     Step { name: "lint", about: "Verilator's lint over every shape", run: steps::lint, in_all: false },
     Step { name: "test", about: "every member's tests, RTL lint included", run: steps::test, in_all: true },
+    Step { name: "loom", about: "every order of events on driver-core's atomics", run: steps::loom, in_all: true },
     Step { name: "cli-docs-check", about: "docs/cli.md is fresh", run: || steps::cli_docs(true), in_all: true },
     Step { name: "golden", about: "golden cases on both cards", run: steps::golden, in_all: false },
     Step { name: "bench", about: "the speed targets, quickly", run: steps::bench, in_all: false },

@@ -92,6 +92,12 @@ pub fn test() -> Result<()> {
     cargo(&["test", "--release", "--locked", "--workspace"], &[])
 }
 
+/// Every order of events on driver-core's atomics. In a target folder of its own, or its flag would rebuild everything.
+pub fn loom() -> Result<()> {
+    let args = ["test", "--release", "--locked", "-q", "-p", "driver-core", "--test", "loom_recycle"];
+    cargo(&[&args[..], &["--target-dir", "target/loom"]].concat(), &[("RUSTFLAGS", "--cfg loom")])
+}
+
 /// Golden cases on both cards.
 pub fn golden() -> Result<()> {
     run("./onic", &["golden", "check"])
