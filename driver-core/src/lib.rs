@@ -7,7 +7,7 @@
 //! ```no_run
 //! # fn run<P: driver_core::Platform>(platform: P) -> Result<(), Box<dyn std::error::Error>> {
 //! use std::sync::Arc;
-//! use driver_core::{DeviceConfig, Driver};
+//! use driver_core::{DeviceConfig, Driver, NoHook, WEIGHT};
 //! use regs::FuncId;
 //!
 //! let mut driver = Driver::<P>::bring_up(Arc::new(platform), DeviceConfig::new(FuncId(0)))?;
@@ -15,8 +15,8 @@
 //! for pair in driver.queues() {
 //!     pair.tx.post(&[0; 60])?;
 //!     pair.tx.flush()?;
-//!     let frames = pair.rx.poll(64, |frame| println!("{} bytes", frame.len_bytes()))?;
-//!     println!("{frames} frames");
+//!     let polled = pair.poll(WEIGHT, &mut NoHook, |frame| println!("{} bytes", frame.len_bytes()));
+//!     println!("{} frames, then {:?}", polled.received?, polled.next);
 //! }
 //! driver.remove()?;
 //! # Ok(())

@@ -111,6 +111,25 @@ const DIFFERENCES: &[Difference] = &[
     Difference {
         phase: Phase::Up,
         others_only: false,
+        vendor: "completion contexts whose moderation stays as it is written (full_upd 0)",
+        ours: "completion contexts that take it from each doorbell (full_upd 1)",
+        why: "Moderation can change while a queue runs (`ethtool -C`). A doorbell carries it in any case.",
+        apply: |accesses, _| {
+            let mut changed = 0;
+            for at in 0..accesses.len() {
+                // A completion context is written: its word 4 was the last one to be put into 0x814.
+                if (accesses[at].offset, accesses[at].value & 0x7F) == (0x844, 0x2C) {
+                    let word = accesses[..at].iter().rposition(|access| access.offset == 0x814).expect("a fifth word");
+                    accesses[word].value |= 2;
+                    changed += 1;
+                }
+            }
+            changed
+        },
+    },
+    Difference {
+        phase: Phase::Up,
+        others_only: false,
         vendor: "nothing after the last queue",
         ours: "enables the receiver of the function's own port",
         why: "See probe: now there are queues.",

@@ -148,6 +148,8 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             en_stat_desc: true,
             // Each doorbell says whether it asks for an interrupt: the setting may change while the queue runs.
             en_int: self.vectors.check_queues().is_ok(),
+            // And by which rule: without this the card takes an index from the doorbell and leaves the rule as it was.
+            full_upd: true,
             trigger_mode: moderation.mode,
             func_id,
             counter_index: moderation.counter_index,
