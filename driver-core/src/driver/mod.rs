@@ -344,13 +344,15 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Free queues that the card can't reach any more. Pages that a hook had sent back go home first.
+    /// Free queues that the card can't reach any more. Pages that a hook had sent back go home first: a receive queue whose
+    /// transmit queue can't be stopped yet waits for it.
     fn release(&mut self, stopped: Vec<Parked<P, S>>) {
         let mut receivers = Vec::new();
         let mut sent_back = Vec::new();
         for queue in stopped {
             match queue {
                 Parked::Tx(queue) => sent_back.push((queue.rel_qid(), queue.release())),
+                Parked::Rx(queue) if self.keeps_tx(queue.rel_qid()) => self.parked.push(Parked::Rx(queue)),
                 Parked::Rx(queue) => receivers.push(queue),
             }
         }
@@ -368,6 +370,11 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         for queue in receivers {
             queue.release();
         }
+    }
+
+    /// Is the transmit queue with this index still to be stopped?
+    fn keeps_tx(&self, rel_qid: u16) -> bool {
+        self.parked.iter().any(|queue| matches!(queue, Parked::Tx(tx) if tx.rel_qid() == rel_qid))
     }
 
     fn invalidate(&self, queue: &Parked<P, S>) -> Result<(), StopError> {

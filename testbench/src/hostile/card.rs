@@ -43,6 +43,8 @@ pub(super) enum Registers {
     Gone,
     /// Context commands are never done; all else is as it should be.
     Busy,
+    /// Context commands of one direction are never done: H2C, or all others.
+    BusyOn { h2c: bool },
     /// The access after `after` more, and all that follow, are refused.
     Refusing { after: u32, how: Refusal },
     /// One read in `one_in` gives a random word; writes do what they should.
@@ -233,6 +235,7 @@ pub(super) struct Card {
     ring_sizes: [u16; 16],
     buffer_sizes: [u16; 16],
     data: [u32; 8],
+    last_command: u32,
     pub(super) queues: Vec<Queue>,
     registers: Registers,
     rng: Rng,
@@ -257,6 +260,7 @@ impl Card {
                 4096, 256, 512, 1024, 2048, 3968, 4096, 4096, 4096, 4096, 4096, 4096, 4096, 8192, 9018, 16384,
             ],
             data: [0; 8],
+            last_command: 0,
             queues: vec![Queue::default(); queues],
             registers: Registers::Honest,
             rng: Rng::new(seed),
@@ -304,6 +308,11 @@ impl Card {
         Ok(match registers {
             Registers::Gone => u32::MAX,
             Registers::Busy if (bar, offset) == (Bar::Qdma, qdma_csr::IND_CTXT_CMD) => 1,
+            Registers::BusyOn { h2c }
+                if (bar, offset) == (Bar::Qdma, qdma_csr::IND_CTXT_CMD) && self.last_is_h2c() == h2c =>
+            {
+                1
+            }
             Registers::Lying { one_in } if self.rng.one_in(one_in) => self.rng.next_u64() as u32,
             Registers::Stuck { word } => word,
             Registers::Wrong { bar: wrong_bar, offset: at, word } if (bar, offset) == (wrong_bar, at) => word,
@@ -328,6 +337,12 @@ impl Card {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Is the last context command about the H2C side of a queue?
+    fn last_is_h2c(&self) -> bool {
+        use ContextSelector::{CreditH2c, HwDescH2c, SwDescH2c};
+        matches!(ContextCommand::from_word(self.last_command).selector, SwDescH2c | HwDescH2c | CreditH2c)
     }
 
     /// One more access; how is it to be answered?
@@ -376,7 +391,10 @@ impl Card {
     fn write_csr(&mut self, offset: u32, value: u32) {
         let table = |first: u32| (offset.wrapping_sub(first) / 4) as usize;
         match offset {
-            qdma_csr::IND_CTXT_CMD => self.command(ContextCommand::from_word(value)),
+            qdma_csr::IND_CTXT_CMD => {
+                self.last_command = value;
+                self.command(ContextCommand::from_word(value));
+            }
             _ if table(qdma_csr::IND_CTXT_DATA) < 8 => self.data[table(qdma_csr::IND_CTXT_DATA)] = value,
             _ if table(qdma_csr::GLBL_RING_SIZE) < 16 => {
                 self.ring_sizes[table(qdma_csr::GLBL_RING_SIZE)] = value as u16;

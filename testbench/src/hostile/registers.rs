@@ -21,7 +21,7 @@ const CALL_TIMEOUTS: u64 = 64;
 
 /// One way for registers to misbehave.
 pub(super) fn draw(rng: &mut Rng) -> Registers {
-    match rng.below(12) {
+    match rng.below(13) {
         8 | 9 => one_wrong(rng),
         10 => {
             let how = *rng.pick(&[Refusal::TimedOut, Refusal::Bus, Refusal::Stopped]);
@@ -29,6 +29,7 @@ pub(super) fn draw(rng: &mut Rng) -> Registers {
         }
         0 => Registers::Gone,
         1 => Registers::Busy,
+        11 => Registers::BusyOn { h2c: rng.one_in(2) },
         2 | 3 => {
             let how = *rng.pick(&[Refusal::TimedOut, Refusal::Bus, Refusal::Stopped]);
             // Somewhere in a start, or near the beginning.

@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Pool,
     /// A page pool whose buffers are fragments.
     Fragments,
+    /// The same, from which frames may be sent back.
+    FragmentsBoth,
     /// Pages kept by the queue, from which frames may be sent back.
     KeptBoth,
     /// A page pool, likewise.
@@ -29,7 +31,8 @@ pub(super) enum Kind {
 impl Kind {
     /// Fragments only where more than one of them fits a page.
     pub(super) fn draw(rng: &mut Rng, buffer: u16) -> Kind {
-        let all = [Kind::Kept, Kind::Pool, Kind::KeptBoth, Kind::PoolBoth, Kind::Fragments];
+        let all =
+            [Kind::Kept, Kind::Pool, Kind::KeptBoth, Kind::PoolBoth, Kind::Fragments, Kind::FragmentsBoth];
         *rng.pick(if buffer <= 1024 { &all } else { &all[..4] })
     }
 }
@@ -53,8 +56,12 @@ impl Supply {
             Kind::PoolBoth => PoolConfig { pool_size, direction: Direction::Bidirectional, ..PoolConfig::default() },
             Kind::Pool => PoolConfig { pool_size, ..PoolConfig::default() },
             // Some more than the ring needs: sinks keep a few.
-            Kind::Fragments => PoolConfig {
+            Kind::Fragments | Kind::FragmentsBoth => PoolConfig {
                 pool_size,
+                direction: match kind {
+                    Kind::FragmentsBoth => Direction::Bidirectional,
+                    _ => Direction::FromDevice,
+                },
                 fragments_max: 2 * pool_size,
                 buffer: Buffer::Fragment { len_bytes },
                 ..PoolConfig::default()
