@@ -31,8 +31,7 @@ pub(super) enum Kind {
 impl Kind {
     /// Fragments only where more than one of them fits a page.
     pub(super) fn draw(rng: &mut Rng, buffer: u16) -> Kind {
-        let all =
-            [Kind::Kept, Kind::Pool, Kind::KeptBoth, Kind::PoolBoth, Kind::Fragments, Kind::FragmentsBoth];
+        let all = [Kind::Kept, Kind::Pool, Kind::KeptBoth, Kind::PoolBoth, Kind::Fragments, Kind::FragmentsBoth];
         *rng.pick(if buffer <= 1024 { &all } else { &all[..4] })
     }
 }
