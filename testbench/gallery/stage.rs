@@ -402,7 +402,8 @@ impl<'a> Stage<'a> {
             } else if self.now().0 - since.0 > STILL_PS {
                 break;
             }
-            let next = self.next_due().min(since.saturating_add(STILL_PS + 1));
+            // A card may fall silent without an interrupt: it is looked at now and then.
+            let next = self.next_due().min(self.now().saturating_add(QUIET_PS));
             self.advance(next)?;
         }
         self.look_for_stalls()
