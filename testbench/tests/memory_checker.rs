@@ -91,4 +91,19 @@ fn a_card_with_larger_buffers_than_the_driver_offers_leaves_them() {
     let found = memory_findings(Plant { first: enlarge, last: nothing }, "1x1,max-pkt=9600", 3_000);
     assert!(!found.is_empty() && found[0].contains("dma-outside-buffer"), "{found:?}");
     assert!(found[0].contains("the buffer is 256 to 2304"), "{}", found[0]);
+    shown_in_the_walk_through(&found[0]);
+}
+
+/// Each line of the report stands in docs/debug-a-mismatch.md, but for words with digits, which change with the code.
+fn shown_in_the_walk_through(report: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/debug-a-mismatch.md");
+    let without_numbers = |line: &str| -> Vec<String> {
+        let words = line.split_whitespace();
+        words.filter(|word| !word.contains(|c: char| c.is_ascii_digit())).map(str::to_owned).collect()
+    };
+    let page = std::fs::read_to_string(path).expect("the page");
+    let shown: Vec<_> = page.lines().map(without_numbers).collect();
+    for line in report.lines() {
+        assert!(shown.contains(&without_numbers(line)), "docs/debug-a-mismatch.md does not show this line: {line}");
+    }
 }

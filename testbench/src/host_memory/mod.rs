@@ -35,7 +35,7 @@
 //!   host memory: dma-outside-buffer: DMA inside the page, but outside the buffer that was offered
 //!     what     DMA write of 64 bytes at 0x1000000d40, function 0, at 1200.000 ns
 //!     where    page 0x1000000000, offset 3392 to 3456; the buffer is 256 to 3328
-//!              |----================================================-!----------| 64 bytes each: = buffer, ! access
+//!              |----================================================-!----------| 64 bytes each: = buffer, …
 //!     owner    the device, mapped FromDevice, of function 0
 //!     origin   alloc, at 0.000 ns (driver-core/src/ring/page_source.rs:46:24)
 //!     CPU      buffer_addr of 3072 bytes at offset 256, at 16.000 ns (driver-core/src/ring/rx.rs:682:23)

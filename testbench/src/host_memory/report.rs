@@ -190,12 +190,13 @@ impl fmt::Display for Picture {
             let cell = Part::WHOLE.within(start, CELL);
             let touches = |part: Part| !cell.overlap(part).is_empty();
             f.write_str(match (touches(self.access), touches(self.buffer)) {
-                (true, _) => "!",
-                (_, true) => "=",
-                _ => "-",
+                (true, true) => "#",
+                (true, false) => "!",
+                (false, true) => "=",
+                (false, false) => "-",
             })?;
         }
-        write!(f, "| {CELL} bytes each: = buffer, ! access")
+        write!(f, "| {CELL} bytes each: = buffer, # access in it, ! access beside it")
     }
 }
 

@@ -122,6 +122,15 @@ mod tests {
     use super::Rule;
 
     #[test]
+    fn each_rule_has_its_row_in_the_walk_through() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/debug-a-mismatch.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        for rule in Rule::ALL {
+            assert!(page.contains(&format!("| `{}` | {} |", rule.id(), rule.sentence())), "{rule}");
+        }
+    }
+
+    #[test]
     fn ids_are_kebab_case_and_each_is_one_rules() {
         let ids: std::collections::BTreeSet<&str> = Rule::ALL.iter().map(|rule| rule.id()).collect();
         assert_eq!(ids.len(), Rule::ALL.len());

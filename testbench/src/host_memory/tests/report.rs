@@ -28,7 +28,7 @@ fn what_where_when_and_whose_fault() {
     expect("  what     DMA write of 64 bytes at 0x1000000d40, function 0, at 1200.000 ns");
     expect("  where    page 0x1000000000, offset 3392 to 3456; the buffer is 256 to 3328");
     let cells = "----================================================-!----------";
-    expect(&format!("           |{cells}| 64 bytes each: = buffer, ! access"));
+    expect(&format!("           |{cells}| 64 bytes each: = buffer, # access in it, ! access beside it"));
     expect("  owner    the device, mapped FromDevice, of function 0");
     expect(&format!("  origin   alloc, at 0.000 ns ({file}:{line}:20)"));
     expect(&format!("  CPU      buffer_addr of 3072 bytes at offset 256, at 16.000 ns ({file}:{}:20)", line + 3));
