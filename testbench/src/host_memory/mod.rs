@@ -110,7 +110,8 @@ impl SharedMemory {
         Arc::new(SharedMemory { inner: Mutex::default(), now_ps: AtomicU64::new(0), checks })
     }
 
-    /// The card's view, for the length of one call into it.
+    /// The card's view, for the length of one call into it. It holds the lock: until it is dropped, no driver of this memory
+    /// gets on, so none must be waited for.
     pub fn lend(&self) -> CardView<'_> {
         CardView { inner: self.lock(), shared: self }
     }
