@@ -11,8 +11,8 @@ use crate::card::WireFrame;
 use crate::run::InFrame;
 use crate::shape::Pace;
 
-/// Frames on their way to ports, in the order of the capture for each, with their start times. `F` is however the frames
-/// are held: borrowed from an input, or shared with it.
+/// Frames on their way to ports, in the order of the capture for each, with their start times. `F` is however the
+/// frames are held: borrowed from an input, or shared with it.
 pub(crate) struct Feed<F> {
     pace: Pace,
     waiting: Vec<VecDeque<F>>,

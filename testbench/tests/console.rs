@@ -102,8 +102,8 @@ fn interfaces_are_apart() {
 /// `ip -s` shows what the queues of `ethtool -S` add up to, after errors, drops and a down too.
 #[test]
 fn totals_are_the_sum_of_the_queues() {
-    let lines = "replay traces/golden/rss-mix --loop --pace line &\ngen udp --count 500 &\nwait 50us\nfault wire 5 fcs\n\
-                 wait 50us\ndown\nup\nethtool -L combined 3\nwait 50us\nstop\nwait idle\ngen udp --count 50\ndown\n\
+    let lines = "replay traces/golden/rss-mix --loop --pace line &\ngen udp --count 500 &\nwait 50us\n\
+                 fault wire 5 fcs\nwait 50us\ndown\nup\nethtool -L combined 3\nwait 50us\nstop\nwait idle\ngen udp --count 50\ndown\n\
                  set json on\nethtool -S\nip -s link\n";
     let out = script(&folder(), lines, &[]).code(0).out();
     let mut json = out.lines().filter(|line| line.starts_with('[')).map(|line| {
@@ -211,7 +211,8 @@ fn a_fault_that_nobody_read_fails_the_session() {
     script(&folder(), &format!("{lines}log clear\n"), &[]).code(0);
 }
 
-/// Whatever goes wrong under load, every frame has an end with a name, and no memory is touched or kept that must not be.
+/// Whatever goes wrong under load, every frame has an end with a name, and no memory is touched or kept that must not
+/// be.
 #[test]
 fn faults_under_load_on_the_model() {
     faults_under_load("model");

@@ -8,7 +8,8 @@
 //! | `options` | words into settings, so that each command reads its own the same way |
 //! | `commands` | one file for each command, or family of commands |
 //!
-//! What commands of `ethtool` and `ip` print is laid out as those tools do, so that scripts written for them can read it.
+//! What commands of `ethtool` and `ip` print is laid out as those tools do, so that scripts written for them can read
+//! it.
 
 mod commands;
 mod options;

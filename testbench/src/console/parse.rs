@@ -6,8 +6,8 @@
 //!           | "repeat" N line                      N times all the rest of the line
 //! ```
 //!
-//! Quotes are the shell's: nothing is special between single ones, a backslash escapes the next character between double
-//! ones and outside. There are no variables and no patterns.
+//! Quotes are the shell's: nothing is special between single ones, a backslash escapes the next character between
+//! double ones and outside. There are no variables and no patterns.
 
 /// One command of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]

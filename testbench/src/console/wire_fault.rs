@@ -9,8 +9,8 @@ use crate::shape::BadOption;
 /// What happens to a frame before it reaches its port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WireFault {
-    /// One bit is flipped, bit 0 of byte 0 first, modulo the frame's length; the FCS still fits, as if the sender had sent
-    /// it so.
+    /// One bit is flipped, bit 0 of byte 0 first, modulo the frame's length; the FCS still fits, as if the sender had
+    /// sent it so.
     Flip(u32),
     /// Its FCS is wrong: the MAC marks it, and the adapter drops and counts it.
     Fcs,

@@ -14,8 +14,8 @@ pub(super) const SPEC: Spec = Spec {
 
 /// What holds for every line.
 const LINES: &str = "\nA line may have several commands, parted by `;`. `#` begins a comment, quotes are the shell's.\n\
-    `! COMMAND` must fail; `repeat N …` does the rest of the line N times; `&` at the end of replay and gen puts them in\n\
-    the background. DEV is onic0, onic1, …: function 0, 1, …; onic0 if it is left out.\n";
+    `! COMMAND` must fail; `repeat N …` does the rest of the line N times; `&` at the end of replay and gen puts them\n\
+    in the background. DEV is onic0, onic1, …: function 0, 1, …; onic0 if it is left out.\n";
 
 fn run(_: &mut Console, call: &Call<'_>) -> Said {
     let mut words = call.words();

@@ -208,7 +208,8 @@ impl Link {
     fn json(&self, statistics: bool) -> Value {
         let mut link = json!({
             "ifindex": self.index(), "ifname": self.interface.to_string(), "flags": self.flags(), "mtu": self.mtu,
-            "qdisc": self.discipline(), "operstate": self.state(), "linkmode": "DEFAULT", "group": "default", "txqlen": QLEN,
+            "qdisc": self.discipline(), "operstate": self.state(), "linkmode": "DEFAULT", "group": "default",
+            "txqlen": QLEN,
             "link_type": "ether", "address": self.address(), "broadcast": "ff:ff:ff:ff:ff:ff",
         });
         if statistics {
@@ -261,11 +262,13 @@ mod tests {
         ];
         assert_eq!(
             block("RX", &rx, &tx),
-            "    RX:   bytes packets errors dropped  missed   mcast\n    12345678901       9      0       0       0       3\n"
+            "    RX:   bytes packets errors dropped  missed   mcast\n\
+             \x20   12345678901       9      0       0       0       3\n"
         );
         assert_eq!(
             block("TX", &tx, &rx),
-            "    TX:   bytes packets errors dropped carrier collsns\n              0       0      0       0       0       0\n"
+            "    TX:   bytes packets errors dropped carrier collsns\n\
+             \x20             0       0      0       0       0       0\n"
         );
     }
 }

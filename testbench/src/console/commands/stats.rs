@@ -10,8 +10,8 @@ pub(super) const SPEC: Spec = Spec {
     name: "stats",
     usage: &["stats"],
     about: "Where every frame is, and what is held of host memory",
-    more: "The sum of frames by the card's own counters, and by the testbench's own count; what each interface has moved, \
-           and each CPU that drove its queues.",
+    more: "The sum of frames by the card's own counters, and by the testbench's own count; what each interface \
+           has moved, and each CPU that drove its queues.",
     background: false,
     run,
 };

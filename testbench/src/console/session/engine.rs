@@ -71,8 +71,8 @@ impl Session {
         }
     }
 
-    /// Take back what the card has sent, where it is time to, and post what the host has to send. A queue that is stopped
-    /// holds up its sender until it wakes.
+    /// Take back what the card has sent, where it is time to, and post what the host has to send. A queue that is
+    /// stopped holds up its sender until it wakes.
     fn transmit(&mut self) -> Result<(), SessionError> {
         self.expire();
         while let Some(frame) = self.to_send.front() {
@@ -121,8 +121,8 @@ impl Session {
         Ok(())
     }
 
-    /// Look for transmit completions where it is time to. Only for those: a received frame is fetched when its interrupt
-    /// says so, and not before.
+    /// Look for transmit completions where it is time to. Only for those: a received frame is fetched when its
+    /// interrupt says so, and not before.
     fn expire(&mut self) {
         let now_ns = self.bench.now().as_ns();
         for driver in &mut self.drivers {
@@ -136,8 +136,8 @@ impl Session {
         }
     }
 
-    /// Frames are in rings of the host that it still counts as its own. Those of a queue that has failed are nobody's to wait
-    /// for: they are given up when it is started afresh.
+    /// Frames are in rings of the host that it still counts as its own. Those of a queue that has failed are nobody's
+    /// to wait for: they are given up when it is started afresh.
     pub(super) fn outstanding(&mut self) -> bool {
         let pairs = self.drivers.iter_mut().flat_map(|driver| driver.queues());
         pairs.filter(|pair| pair.tx.state() == QueueState::Running).any(|pair| pair.tx.outstanding() > 0)

@@ -1,8 +1,8 @@
 //! A live card with its drivers, a step at a time: what the console's commands act on.
 //!
-//! Time stands still between calls and passes only within one: while it waits, while registers are read, while the driver
-//! waits for the card. Traffic that was started in the background moves whenever time passes, so that an interface can be
-//! changed under load; the run is deterministic all the same, since one thread does it all.
+//! Time stands still between calls and passes only within one: while it waits, while registers are read, while the
+//! driver waits for the card. Traffic that was started in the background moves whenever time passes, so that an
+//! interface can be changed under load; the run is deterministic all the same, since one thread does it all.
 //!
 //! ```
 //! use testbench::card::Choice;
@@ -345,8 +345,8 @@ impl Session {
         }
     }
 
-    /// Let time pass until the host has sent what it had to send, and all traffic is through unless a replay goes round for
-    /// ever.
+    /// Let time pass until the host has sent what it had to send, and all traffic is through unless a replay goes round
+    /// for ever.
     ///
     /// # Errors
     /// [`SessionError::Run`].
@@ -407,8 +407,8 @@ impl Session {
         self.pump()
     }
 
-    /// Start afresh each queue of an interface that has failed; the others run on. What had stopped them, and what came of
-    /// it.
+    /// Start afresh each queue of an interface that has failed; the others run on. What had stopped them, and what came
+    /// of it.
     ///
     /// # Errors
     /// [`SessionError::Run`] if the card stops.

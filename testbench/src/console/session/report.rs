@@ -52,8 +52,8 @@ impl Session {
         self.bench.memory().counts()
     }
 
-    /// End: no more traffic, wait until all is quiet, draw up the sums, remove the drivers, and look what of host memory is
-    /// left. A card that has stopped is looked at all the same, as far as it goes.
+    /// End: no more traffic, wait until all is quiet, draw up the sums, remove the drivers, and look what of host
+    /// memory is left. A card that has stopped is looked at all the same, as far as it goes.
     pub fn finish(mut self) -> Report {
         self.stop();
         self.host_held = false;
@@ -115,7 +115,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// What is wrong, a line each: broken sums, counts of card and testbench that differ, memory reports, unread faults.
+    /// What is wrong, a line each: broken sums, counts of card and testbench that differ, memory reports, unread
+    /// faults.
     pub fn faults(&self) -> Vec<String> {
         let mut faults: Vec<String> = self.stopped.iter().cloned().collect();
         let sums = [("the card's counters", self.by_counters.as_ref()), ("the port monitors", Some(&self.by_monitors))];
