@@ -83,9 +83,14 @@ impl Rig {
 
     /// Let the driver look for queues that have failed.
     fn restart_failed(&mut self) -> Result<(), ChangeError> {
-        let mut recovered = self.driver.recover().into_iter().filter(|found| found.rel_qid == self.rel_qid);
-        // None: it is gone already.
-        recovered.next().map_or(Err(ChangeError::NoSuchQueue { rel_qid: self.rel_qid }), |found| found.result)
+        let found = self.driver.recover();
+        let mut found = found.into_iter().filter(|found| found.rel_qid == self.rel_qid).peekable();
+        if found.peek().is_none() {
+            // It is gone already.
+            return Err(ChangeError::NoSuchQueue { rel_qid: self.rel_qid });
+        }
+        // Both queues of a pair may have failed; one that can't be started takes the other with it.
+        found.try_for_each(|found| found.result)
     }
 
     /// Down and up: first while the card still misbehaves, then when it is itself again. The second must work.
