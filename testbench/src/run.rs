@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use driver_core::rss::{Key, Table};
 use driver_core::{
-    BringUpError, ChangeError, Deferral, DeviceConfig, Driver, Interrupts as _, KeptPages, Mmio as _, MmioError, Next,
-    NoHook, Platform as _, Polled, QueueFault, QueuePair, TableEntry, TxError, TxFlow, UpError, Vector, WEIGHT,
+    BringUpError, ChangeError, Deferral, DeviceConfig, Driver, Interrupts as _, Mmio as _, MmioError, Next, NoHook,
+    Platform as _, Polled, QueueFault, QueuePair, TableEntry, TxError, TxFlow, UpError, Vector, WEIGHT,
 };
 use models::observation::Observation;
 use models::time::Time;
@@ -179,7 +179,7 @@ pub struct Tally {
 }
 
 /// Where receive queues get their pages.
-pub type Source = KeptPages<Dma>;
+pub type Source = crate::pool_ring::Pool;
 /// The driver of one function of a card on a bench.
 pub type CardDriver = Driver<FunctionPlatform, Source>;
 /// Two queues of a [`CardDriver`].

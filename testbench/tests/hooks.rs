@@ -1,7 +1,8 @@
 //! An XDP hook on a simulated card, under the memory checker: what it writes reaches the wire and the sink, and no page is
 //! given back to the card with something of it left in a cache.
 
-use driver_core::{KeptPages, RedirectTarget, Verdict, WEIGHT, XdpBuff};
+use driver_core::pool::PoolConfig;
+use driver_core::{Direction, RedirectTarget, Verdict, WEIGHT, XdpBuff};
 use models::time::Time;
 use regs::PortId;
 use testbench::card::{Choice, Shape, WireFrame};
@@ -54,7 +55,8 @@ fn what_a_hook_writes_goes_where_it_should_and_nowhere_else() {
     let setup = Setup { shape: shape.clone(), ..Setup::default() };
     let mut run = Run::start(Choice::named("model").make(&shape).expect("a card"), &setup).expect("bring-up");
     run.drivers()[0].down().expect("down");
-    run.drivers()[0].up_with(|_| KeptPages::bidirectional()).expect("up");
+    let pool = || PoolConfig { direction: Direction::Bidirectional, ..PoolConfig::default() };
+    run.drivers()[0].up_with(|_| Pool::new(pool()).expect("a valid pool")).expect("up");
     let (mut passed, mut sent) = (Vec::new(), Vec::new());
     for begin in (0..FRAMES).step_by(BURST as usize) {
         for number in begin..begin + BURST {

@@ -57,8 +57,8 @@ pub fn make(choice: &Choice, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn 
         ..ShellShape::default()
     };
     let library = library(&top).map_err(|error| ExecuteError::Build(error.to_string()))?;
-    let mut card = HybridCard::new(&library, &config, Qdma::new(qdma))
-        .map_err(|error| ExecuteError::Card(error.to_string()))?;
+    let mut card =
+        HybridCard::new(&library, &config, Qdma::new(qdma)).map_err(|error| ExecuteError::Card(error.to_string()))?;
     card.coverage.clone_from(&choice.rtl.coverage);
     Ok(Box::new(card))
 }
