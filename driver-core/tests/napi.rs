@@ -283,7 +283,8 @@ fn every_early_return_publishes_what_was_posted() {
     let mut driver = driver_up(&mock, config(1, 64));
     let tx = driver.tx(0).unwrap();
     let page = mock.alloc_page().unwrap();
-    let mut refusals: Vec<Box<dyn FnMut(&mut driver_core::TxQueue<Mock>) -> TxError>> = vec![
+    type Refusal<'a> = Box<dyn FnMut(&mut driver_core::TxQueue<Mock>) -> TxError + 'a>;
+    let mut refusals: Vec<Refusal<'_>> = vec![
         Box::new(|tx| tx.post(&[0; 1515]).unwrap_err()),
         Box::new(|tx| tx.post(&[]).unwrap_err()),
         Box::new(|tx| {

@@ -7,6 +7,7 @@ use models::time::Time;
 use regs::PortId;
 use testbench::card::{Choice, Shape, WireFrame};
 use testbench::frames::{UDP_HEADERS, udp};
+use testbench::pool_ring::Pool;
 use testbench::run::{Dma, Run, Setup};
 
 const FRAMES: u64 = 2_000;
