@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 /// Licences that a dependency may carry. Each is permissive, so that a user's own tree stays free.
-const LICENCES: [&str; 11] = [
+const LICENCES: [&str; 12] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -18,6 +18,7 @@ const LICENCES: [&str; 11] = [
     "Unlicense",
     "0BSD",
     "CC0-1.0",
+    "BSL-1.0",
 ];
 
 /// The workspace's root.

@@ -101,7 +101,7 @@ public:
 
 /// Evaluate at `time_ps`. True: there are events to fetch. Called once an edge, from Rust and without a detour: each
 /// function on the way would have to come from the second-level cache, since the RTL fills the first.
-using Eval = bool (*)(Top* top, uint64_t time_ps);
+using Eval = bool (*)(Top* top, uint64_t time_ps) noexcept;
 
 /// The one symbol that a Verilated library shows.
 struct Factory {

@@ -151,7 +151,7 @@ impl Simulation {
             self.note_pins();
         }
         // SAFETY: `raw` is the address of the object that `top` owns and never lets go of, made by the factory that `eval` is
-        // from; `&mut self` makes this the only access.
+        // from; `&mut self` makes this the only access. No exception comes out of it: it is noexcept.
         let said_something = unsafe { (self.eval)(self.raw, time_ps) };
         if self.flip.is_some() {
             self.apply_flip();

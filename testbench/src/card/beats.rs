@@ -359,6 +359,8 @@ struct C2h {
     frames: u64,
     /// Beats taken of the frame at hand: runs of one each cycle, each with the time of the edge that took its last.
     runs: Vec<(Time, u16)>,
+    /// The last of them, mostly the only one; not in `runs` yet. Empty before the first beat.
+    run: (Time, u16),
     tap: Option<FrameTap>,
     /// A second copy that waits for the QDMA.
     copy: Option<C2hFrame>,
@@ -498,7 +500,7 @@ impl ShellRtl {
         self.c2h.gate.forget();
         self.hot.c2h_rests = false;
         self.c2h.copy = None;
-        self.c2h.runs.clear();
+        self.c2h.forget_beats();
         self.cpl.waiting.clear();
         self.cpl.due.clear();
         self.response = None;
@@ -627,7 +629,7 @@ impl ShellRtl {
             self.hot.c2h_rests = self.c2h.gate.held_by_qdma && self.c2h.copy.is_none() && self.c2h.sink.holds();
         }
         // A frame that arrived may have been waited for.
-        if self.simulation.get(self.hot.cpl_tvalid) || self.qdma_touched && !self.cpl.waiting.is_empty() {
+        if self.simulation.get(self.hot.cpl_tvalid) || !self.cpl.waiting.is_empty() && !self.cpl.due.is_empty() {
             self.step_cpl(qdma);
         }
         if self.ask_h2c || !self.h2c.source.is_quiet() {
@@ -690,7 +692,7 @@ impl ShellRtl {
             let (data, _) = c2h.sink.take_frame(qdma.recycle());
             let (qid, copies) = c2h.deliver(data, self.now, qdma, &mut self.cpl.due)?;
             (0..copies).for_each(|_| self.observations.extend(c2h.crossing(qid)));
-            c2h.runs.clear();
+            c2h.forget_beats();
         }
         c2h.follow(&mut self.simulation, self.now);
         Ok(())
@@ -1164,6 +1166,7 @@ impl C2h {
             },
             frames: 0,
             runs: Vec::new(),
+            run: (Time::ZERO, 0),
             tap,
             copy: None,
         })
@@ -1184,7 +1187,7 @@ impl C2h {
     #[inline]
     fn follow(&self, simulation: &mut Simulation, edge: Time) {
         let Some(flip) = simulation.flip_mut() else { return };
-        let beat = self.runs.iter().map(|&(_, beats)| usize::from(beats)).sum();
+        let beat = self.runs.iter().chain([&self.run]).map(|&(_, beats)| usize::from(beats)).sum();
         flip.follow(edge.0, self.tap.is_some_and(|tap| tap.frame == self.frames).then_some(beat));
     }
 
@@ -1198,20 +1201,32 @@ impl C2h {
         flows
     }
 
+    /// The frame at hand is through, or will never be.
+    fn forget_beats(&mut self) {
+        self.runs.clear();
+        self.run = (Time::ZERO, 0);
+    }
+
     /// The coming edge takes a beat.
     #[inline]
     fn note_beat(&mut self, now: Time) {
-        match self.runs.last_mut() {
-            Some((last, beats)) if *last + AXIS_PERIOD_PS == now => (*last, *beats) = (now, *beats + 1),
-            _ => self.runs.push((now, 1)),
+        match self.run {
+            (last, beats) if beats > 0 && last + AXIS_PERIOD_PS == now => self.run = (now, beats + 1),
+            (_, beats) => {
+                if beats > 0 {
+                    self.runs.push(self.run);
+                }
+                self.run = (now, 1);
+            }
         }
     }
 
     /// The frame at hand, as it crossed to `qid`.
     fn crossing(&self, qid: Qid) -> impl Iterator<Item = Observation> {
-        let ends = |at| at + 1 == self.runs.len();
+        let ends = |at| at == self.runs.len();
         self.runs
             .iter()
+            .chain([&self.run])
             .enumerate()
             .map(move |(at, &(time, beats))| Observation { time, point: Point::C2h { qid, beats, last: ends(at) } })
     }

@@ -313,7 +313,10 @@ impl Card for HybridCard {
         self.shell.stalls()
     }
 
+    /// Whoever asks may change what it does next.
     fn qdma(&mut self) -> Option<&mut Qdma> {
+        self.shell.qdma_moved(true);
+        (self.wanted, self.qdma_due) = (self.now(), self.now());
         Some(&mut self.qdma)
     }
 
