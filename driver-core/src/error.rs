@@ -61,7 +61,8 @@ pub enum StopError {
         /// Why.
         cause: ContextError,
     },
-    /// Queues are lent out and must come back first. Nothing was done.
+    /// Queues are lent out and must come back first. Nothing was done, unless the function was removed: then they are
+    /// stopped and have no way back.
     #[error("{count} queue pairs are lent out: return them first (return_queues)")]
     LentOut {
         /// How many.

@@ -448,6 +448,33 @@ fn lent_queues_work_elsewhere_and_must_come_back() {
     mock.assert_clean();
 }
 
+/// Whoever holds the queues may free their rings at any time from then on: the card must know nothing of them.
+#[test]
+fn a_driver_that_goes_away_stops_the_queues_that_it_has_lent() {
+    for removed in [true, false] {
+        let mock = Mock::new(10);
+        let mut driver = driver_up(&mock, small());
+        let mut lent = driver.take_queues();
+        // One has come back.
+        driver.return_queues(lent.pop());
+        let before_ns = driver_core::Clock::now(&*mock);
+        if removed {
+            let gone = driver.remove();
+            assert_eq!(gone, Err(driver_core::ChangeError::Stop(StopError::LentOut { count: 1 })));
+        } else {
+            drop(driver);
+        }
+        assert!(driver_core::Clock::now(&*mock) > before_ns, "nothing in flight was waited for");
+        for qid in [0, 1] {
+            assert_eq!([0, 1].map(|selector| mock.context(selector, qid)[1] & 1), [0, 0], "descriptors of {qid}");
+            assert_eq!(mock.context(6, qid)[3] >> 28 & 1, 0, "completions of {qid}");
+            assert_eq!(mock.context(7, qid)[1] >> 13 & 1, 0, "prefetch of {qid}");
+            assert!(!mock.vector_enabled(qid));
+        }
+        assert_eq!((mock.reg(2, 0x8014), mock.reg(2, 0x1000)), (0, 0), "receiver and range of queues");
+    }
+}
+
 #[test]
 fn a_driver_that_is_dropped_takes_all_down() {
     let mock = Mock::new(10);

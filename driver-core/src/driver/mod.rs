@@ -43,6 +43,11 @@ pub struct QueuePair<P: Platform, S> {
 }
 
 impl<P: Platform, S: PageSource<P::Dma>> QueuePair<P, S> {
+    /// The queues, counted from the function's first.
+    pub fn rel_qid(&self) -> u16 {
+        self.rx.rel_qid()
+    }
+
     /// From here on `worker` drives both queues, and what they move counts as its. Worker 0 drives a new queue.
     pub fn assign(&mut self, worker: &Arc<Worker>) {
         self.tx.assign(worker);
@@ -158,8 +163,8 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
 
     /// The pair of queues with this index. One that was lost to a failed restart is not there any more.
     pub fn pair(&mut self, rel_qid: u16) -> Option<&mut QueuePair<P, S>> {
-        let at = self.queues.partition_point(|pair| pair.rx.rel_qid() < rel_qid);
-        self.queues.get_mut(at).filter(|pair| pair.rx.rel_qid() == rel_qid)
+        let at = self.queues.partition_point(|pair| pair.rel_qid() < rel_qid);
+        self.queues.get_mut(at).filter(|pair| pair.rel_qid() == rel_qid)
     }
 
     /// A transmit queue.
@@ -173,7 +178,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     }
 
     /// Lend the queues out, to threads for instance. They must come back by [`Driver::return_queues`] before the device is
-    /// taken down.
+    /// taken down; one that is removed stops them itself.
     pub fn take_queues(&mut self) -> Vec<QueuePair<P, S>> {
         self.lent += self.queues.len();
         core::mem::take(&mut self.queues)
@@ -184,7 +189,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         let before = self.queues.len();
         self.queues.extend(queues);
         self.lent = self.lent.saturating_sub(self.queues.len() - before);
-        self.queues.sort_by_key(|pair| pair.rx.rel_qid());
+        self.queues.sort_by_key(|pair| pair.rel_qid());
     }
 
     /// The interrupt vector of a receive queue.
@@ -248,8 +253,12 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
 
     /// Take the function down for good.
     ///
+    /// Queues that are lent out are stopped where they are, without an end for what is in flight: their keeper only has to
+    /// drop them.
+    ///
     /// # Errors
-    /// [`ChangeError`] if the card doesn't answer; dropping the driver tries no more then.
+    /// [`ChangeError`] if the card doesn't answer; dropping the driver tries no more then. [`StopError::LentOut`]: the
+    /// function is gone, and so many pairs never came back.
     pub fn remove(mut self) -> Result<(), ChangeError> {
         self.take_away()
     }
@@ -260,14 +269,44 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         }
         self.removed = true;
         // Nobody comes after this: whatever a single failing access has left undone is tried once more.
+        let cut_off = self.cut_off();
         let stopped = self.down().or_else(|_| self.down());
         let torn_down = bringup::tear_down(&*self.platform, &self.config, self.vectors);
         stopped?;
+        cut_off?;
         torn_down.map_err(|cause| match cause {
             Cause::Context(cause) => ChangeError::Context(cause),
             Cause::Mmio(cause) => ChangeError::Mmio(cause),
             other => ChangeError::Remove(other),
         })
+    }
+
+    /// Make the card forget the queues that are lent out. Their keeper may free their memory at any time from here on, and
+    /// nobody asks the card about it then.
+    fn cut_off(&mut self) -> Result<(), StopError> {
+        let count = core::mem::take(&mut self.lent);
+        if count == 0 {
+            return Ok(());
+        }
+        // Once more if it fails, like everything in a removal.
+        let _ = self.switch_port(false).or_else(|_| self.switch_port(false));
+        let mut done = Ok(());
+        for rel_qid in
+            (0..self.config.queues).filter(|rel_qid| self.queues.iter().all(|pair| pair.rel_qid() != *rel_qid))
+        {
+            done = done.and(self.stop_contexts(rel_qid).or_else(|_| self.stop_contexts(rel_qid)));
+            let _ = self.platform.interrupts().disable(self.vectors.of_queue(rel_qid));
+        }
+        self.platform.clock().wait(self.config.timeouts.settle_ns);
+        done.and(Err(StopError::LentOut { count }))
+    }
+
+    /// The card's side of a stop, for a pair that somebody else holds. Both queues are tried.
+    fn stop_contexts(&self, rel_qid: u16) -> Result<(), StopError> {
+        let qid = self.qid(rel_qid);
+        let contexts = bringup::contexts(&*self.platform, &self.config);
+        let (tx, rx) = (contexts.stop_tx(qid), contexts.stop_rx(qid));
+        tx.and(rx).map_err(|cause| StopError::Card { qid, cause })
     }
 
     fn start_queues(&mut self, source: &mut impl FnMut(u16) -> S) -> Result<(), UpError> {
