@@ -109,6 +109,8 @@ impl Napi {
     fn finish(&mut self, done: usize, budget: usize, now_ns: impl FnOnce() -> u64) -> Next {
         if done >= budget {
             self.counters.budgets += 1;
+            // Also of a poll that nobody had asked for: no interrupt will come.
+            self.scheduled = true;
             return Next::Again;
         }
         self.scheduled = false;
@@ -234,6 +236,13 @@ mod tests {
         assert_eq!(napi.finish(64, 64, || panic!("nothing else is done")), Next::Again);
         assert!(napi.is_scheduled());
         assert!(!napi.schedule(), "it was scheduled already");
+    }
+
+    #[test]
+    fn a_poll_that_nobody_asked_for_is_scheduled_once_it_uses_up_its_budget() {
+        let mut napi = napi(Deferral::default());
+        assert_eq!(napi.finish(64, 64, || panic!("no timer")), Next::Again);
+        assert!(napi.is_scheduled());
     }
 
     #[test]

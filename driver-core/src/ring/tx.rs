@@ -492,8 +492,11 @@ impl<P: Platform> TxQueue<P> {
     /// Tell the card of all that was posted. Rings once, and not at all if it knows already.
     ///
     /// # Errors
-    /// [`QueueFault::Doorbell`].
+    /// [`QueueFault::Doorbell`], or what had stopped the queue before: a failed queue rings no more.
     pub fn flush(&mut self) -> Result<(), QueueFault> {
+        if let QueueState::Faulted(fault) = self.state {
+            return Err(fault);
+        }
         if self.published == self.pidx {
             return Ok(());
         }
