@@ -8,7 +8,7 @@ use rtl_bridge::axil::{Master, Response};
 use rtl_bridge::axis::{Monitor, Sink, Source, Taken};
 use rtl_bridge::clock::{Clocks, Timing};
 use rtl_bridge::stall::{Profile, Stall};
-use rtl_bridge::verilated::Options;
+use rtl_bridge::verilated::{Input, Options, Output, Simulation, WideOutput};
 
 /// Frames through the probe's stream register and out again, with a monitor on each side. Returns what came out, and how
 /// many stream_clk cycles it took.
@@ -129,6 +129,260 @@ fn a_monitor_knows_a_bad_tkeep() {
         assert!(probe.read::<bool>("s_axis_tready"));
         assert_eq!(monitor.look(&probe.simulation).err().map(|error| error.rule), rule, "{keep:#b}");
     }
+}
+
+/// A stream that the test makes up, with a beat of it on hold before a sink that does not take it.
+struct Held {
+    probe: Probe,
+    sink: Sink,
+}
+
+impl Held {
+    fn new(prefix: &str) -> Held {
+        let mut probe = Probe::start(&Options::default());
+        let simulation = &mut probe.simulation;
+        let sink = Sink::bind(simulation, prefix, 0, 1, Stall::none()).expect("ports");
+        let mut held = Held { probe, sink };
+        held.restore(prefix);
+        held.sink.drive(&mut held.probe.simulation, false);
+        assert_eq!(held.sink.look(&held.probe.simulation), Ok(Taken::Nothing));
+        assert!(held.sink.holds());
+        held
+    }
+
+    /// The pins as they were when the beat was offered: 5 bytes, a frame's last.
+    fn restore(&mut self, prefix: &str) {
+        self.data(prefix, 0);
+        let pin = |signal: &str| format!("{prefix}{signal}");
+        self.probe.drive(&pin("tvalid"), true);
+        self.probe.drive(&pin("tlast"), true);
+        if prefix == "keep_axis_" {
+            self.probe.drive::<u64>(&pin("tkeep"), 0b1_1111);
+        } else {
+            self.probe.drive::<u8>(&pin("tuser_mty"), 64 - 5);
+            self.probe.drive(&pin("tuser_err"), false);
+        }
+    }
+
+    /// Data of which bit 0 of the last byte, which no frame has, is as told.
+    fn data(&mut self, prefix: &str, last_byte: u8) {
+        let data = self.probe.simulation.wide_input(&format!("{prefix}tdata"), 0, 1).expect("a port");
+        let mut bytes = [7; 64];
+        bytes[63] = last_byte;
+        self.probe.simulation.set_bytes(&data, &bytes);
+    }
+
+    /// What one more edge on hold is found to be.
+    fn rule(&mut self) -> Option<&'static str> {
+        self.sink.hold_on(&self.probe.simulation).err().map(|error| error.rule)
+    }
+}
+
+#[test]
+fn a_sink_on_hold_sees_a_beat_that_changes() {
+    type Change = fn(&mut Held);
+    let changes: [(&str, Change, &str); 8] = [
+        ("keep_axis_", |h| h.data("keep_axis_", 1), "tdata changed while the beat was held"),
+        (
+            "keep_axis_",
+            |h| h.probe.drive::<u64>("keep_axis_tkeep", 0b1111),
+            "tkeep or mty changed while the beat was held",
+        ),
+        ("keep_axis_", |h| h.probe.drive("keep_axis_tlast", false), "tlast changed while the beat was held"),
+        ("keep_axis_", |h| h.probe.drive("keep_axis_tvalid", false), "tvalid fell before the beat was taken"),
+        (
+            "mty_axis_",
+            |h| h.probe.drive::<u8>("mty_axis_tuser_mty", 58),
+            "tkeep or mty changed while the beat was held",
+        ),
+        ("mty_axis_", |h| h.probe.drive("mty_axis_tuser_err", true), "tuser_err changed while the beat was held"),
+        ("mty_axis_", |h| h.probe.drive("mty_axis_tlast", false), "tlast changed while the beat was held"),
+        ("mty_axis_", |h| h.probe.drive("mty_axis_tvalid", false), "tvalid fell before the beat was taken"),
+    ];
+    for (prefix, change, rule) in changes {
+        let mut held = Held::new(prefix);
+        assert_eq!((held.rule(), held.rule()), (None, None), "as it was");
+        change(&mut held);
+        assert_eq!(held.rule(), Some(rule), "{prefix}");
+        held.restore(prefix);
+        assert_eq!(held.rule(), None, "{prefix} as it was again");
+        held.sink.drive(&mut held.probe.simulation, true);
+        assert_eq!(held.sink.look(&held.probe.simulation), Ok(Taken::LastBeat));
+        assert_eq!(held.sink.take_frame(Vec::new()), (vec![7; 5], false), "{prefix}");
+    }
+}
+
+/// The pins of one of the probe's streams.
+struct Pins {
+    flags: [Output<bool>; 3],
+    tkeep: Output<u64>,
+    tdata: WideOutput,
+}
+
+/// What stands on them: `tvalid`, `tready`, `tlast`, `tkeep`, `tdata`.
+type Shown = ([bool; 3], u64, Vec<u8>);
+
+impl Pins {
+    fn bind(simulation: &Simulation, prefix: &str) -> Pins {
+        let flag = |signal| simulation.watch_of(&format!("{prefix}{signal}"), 0, 1).expect("a port");
+        Pins {
+            flags: [flag("tvalid"), flag("tready"), flag("tlast")],
+            tkeep: simulation.watch_of(&format!("{prefix}tkeep"), 0, 1).expect("a port"),
+            tdata: simulation.watch_wide(&format!("{prefix}tdata"), 0, 1).expect("a port"),
+        }
+    }
+
+    fn show(&self, simulation: &Simulation) -> Shown {
+        let flags = self.flags.map(|pin| simulation.get(pin));
+        (flags, simulation.get(self.tkeep), simulation.bytes(&self.tdata).to_vec())
+    }
+}
+
+/// One edge: both streams' pins before it, and what it takes at either end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Beat {
+    shown: [Shown; 2],
+    taken: [Taken; 2],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    /// `drive`, then `look`.
+    Plain,
+    /// `step_mid` and `hold_on` where they do.
+    Fast,
+}
+
+/// What a way through the probe looked like.
+#[derive(Default)]
+struct Passage {
+    beats: Vec<Beat>,
+    frames: Vec<Vec<u8>>,
+    two_beat_stalls: [u64; 2],
+    /// Edges that `step_mid` did for the source and for the sink, and that `hold_on` did.
+    fast: [usize; 3],
+}
+
+/// Frames through the probe's register, to a reader that agrees to beat after beat, each after `waits` edges.
+fn passage(frames: &[Vec<u8>], waits: &[u8], input: Profile, path: Path) -> Passage {
+    let mut probe = Probe::start(&Options::default());
+    let simulation = &mut probe.simulation;
+    let mut source = Source::bind(simulation, "s_axis_", 0, 1, Stall::new(input, 5, "in")).expect("ports");
+    let mut sink = Sink::bind(simulation, "m_axis_", 0, 1, Stall::none()).expect("ports");
+    let pins = ["s_axis_", "m_axis_"].map(|prefix| Pins::bind(simulation, prefix));
+    let (mut todo, mut waits, mut passage) = (frames.iter().cloned(), waits.iter().cycle(), Passage::default());
+    let mut wait: u8 = 0;
+    while passage.frames.len() < frames.len() {
+        let edge = probe.clocks.begin(simulation).expect("runs");
+        if edge.has(STREAM) {
+            assert!(passage.beats.len() < 20_000, "{} of {} frames", passage.frames.len(), frames.len());
+            if source.is_idle()
+                && let Some(frame) = todo.next()
+            {
+                source.load(frame, false);
+            }
+            let mid = path == Path::Fast && source.step_mid(simulation);
+            passage.fast[0] += usize::from(mid);
+            let into = if mid {
+                Taken::Beat
+            } else {
+                source.drive(simulation);
+                source.look(simulation)
+            };
+            let willing = wait == 0;
+            wait = wait.saturating_sub(1);
+            let mid = path == Path::Fast && willing && sink.step_mid(simulation);
+            passage.fast[1] += usize::from(mid);
+            let out = if mid {
+                Taken::Beat
+            } else if path == Path::Fast && sink.holds() && !willing {
+                passage.fast[2] += 1;
+                sink.hold_on(simulation).expect("the RTL keeps the protocol");
+                Taken::Nothing
+            } else {
+                sink.drive(simulation, willing);
+                sink.look(simulation).expect("the RTL keeps the protocol")
+            };
+            if out == Taken::LastBeat {
+                passage.frames.push(sink.take_frame(Vec::new()).0);
+            }
+            if out != Taken::Nothing {
+                wait = waits.next().copied().unwrap_or(0);
+            }
+            let shown = [pins[0].show(simulation), pins[1].show(simulation)];
+            passage.beats.push(Beat { shown, taken: [into, out] });
+        }
+        probe.clocks.commit(simulation, edge).expect("runs");
+    }
+    passage.two_beat_stalls = [source.two_beat_stalls(), sink.two_beat_stalls()];
+    passage
+}
+
+/// The fast paths do what the plain ones do, edge for edge and pin for pin. Returns how often each did something.
+fn both_paths(lengths: &[usize], waits: &[u8], input: Profile) -> [usize; 3] {
+    let frames = frames(lengths);
+    let [plain, fast] = [Path::Plain, Path::Fast].map(|path| passage(&frames, waits, input, path));
+    let differs = plain.beats.iter().zip(&fast.beats).position(|(plain, fast)| plain != fast);
+    let at = differs.map(|at| (at, &plain.beats[at], &fast.beats[at]));
+    assert_eq!(at, None, "edge, plain, fast");
+    assert_eq!((plain.beats.len(), plain.two_beat_stalls), (fast.beats.len(), fast.two_beat_stalls));
+    assert!(plain.frames == frames && fast.frames == frames, "frames are what they were");
+    fast.fast
+}
+
+#[test]
+fn the_fast_paths_do_what_the_plain_ones_do_at_every_length() {
+    let lengths: Vec<usize> = (1..=330).collect();
+    let done = both_paths(&lengths, &[0, 0, 0, 3, 0, 1, 1], Profile::None);
+    assert!(done.iter().all(|&edges| edges > 200), "source, sink, hold: {done:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_fast_paths_do_what_the_plain_ones_do(
+        lengths in prop::collection::vec(1usize..1000, 1..12),
+        waits in prop::collection::vec(0u8..6, 1..6),
+        input in prop_oneof![Just(Profile::None), profile()],
+    ) {
+        both_paths(&lengths, &waits, input);
+    }
+}
+
+#[test]
+fn pins_driven_together_are_driven_as_one_by_one() {
+    let mut probe = Probe::start(&Options::default());
+    let names = ["loop1_i", "s_axis_tvalid", "m_axis_tready", "s_axis_tlast"];
+    let pins: Vec<Input<bool>> = names.iter().map(|name| probe.simulation.input(name).expect("a port")).collect();
+    let shown = |simulation: &Simulation| {
+        let pin = |name: &&str| simulation.get(simulation.watch_of::<bool>(name, 0, 1).expect("a port"));
+        names.iter().rev().fold(0, |bits, name| bits << 1 | u32::from(pin(name)))
+    };
+    for count in 1..=pins.len() {
+        let together = probe.simulation.bit_pins(&pins[..count]).expect("a byte each");
+        let mask = (1 << count) - 1;
+        for bits in 0..32 {
+            let others = shown(&probe.simulation) & !mask;
+            probe.simulation.set_bits(&together, bits);
+            assert_eq!(shown(&probe.simulation), others | bits & mask, "{count} pins");
+        }
+        // The next round must find ones to leave alone, too.
+        pins.iter().for_each(|pin| probe.simulation.set(*pin, count % 2 == 1));
+    }
+}
+
+#[test]
+fn pins_that_cannot_be_driven_together_are_refused() {
+    let probe = Probe::start(&Options::default());
+    let simulation = &probe.simulation;
+    let pin: Input<bool> = simulation.input("loop1_i").expect("a port");
+    assert!(simulation.bit_pins(&[pin; 4]).is_some());
+    assert!(simulation.bit_pins(&[pin; 5]).is_none(), "five");
+    let packed: Input<bool> = simulation.input_of("loop11_i", 3, 11).expect("a port");
+    assert!(simulation.bit_pins(&[pin, packed]).is_none(), "a bit among others");
+    let other = Probe::start(&Options::default());
+    assert!(other.simulation.bit_pins(&[pin]).is_none(), "of another simulation");
 }
 
 /// One access, or `None` after 200 edges of lite_clk without an answer.

@@ -24,6 +24,20 @@ module bridge_probe (
   output logic  [63:0] m_axis_tkeep,
   output logic         m_axis_tlast,
 
+  // Streams that a test makes up, right or wrong, for a reader of its own; nothing reads them here. One with tkeep and
+  // one with mty, as the shell has them
+  input  wire          keep_axis_tvalid,
+  input  wire          keep_axis_tready,
+  input  wire  [511:0] keep_axis_tdata,
+  input  wire   [63:0] keep_axis_tkeep,
+  input  wire          keep_axis_tlast,
+  input  wire          mty_axis_tvalid,
+  input  wire          mty_axis_tready,
+  input  wire  [511:0] mty_axis_tdata,
+  input  wire    [5:0] mty_axis_tuser_mty,
+  input  wire          mty_axis_tuser_err,
+  input  wire          mty_axis_tlast,
+
   // One 32-bit register at 0x0; 0x4 counts the stream's beats; 0x8 never answers; all else DECERR
   input  wire          s_axil_awvalid,
   input  wire   [31:0] s_axil_awaddr,
@@ -103,6 +117,10 @@ module bridge_probe (
   end
 
   StreamBeat_C: cover property (@(posedge stream_clk) s_take);
+
+  wire unused_made_up = ^{keep_axis_tvalid, keep_axis_tready, keep_axis_tdata, keep_axis_tkeep, keep_axis_tlast,
+                          mty_axis_tvalid, mty_axis_tready, mty_axis_tdata, mty_axis_tuser_mty, mty_axis_tuser_err,
+                          mty_axis_tlast};
 
   // ---- Loop-backs ----
   always_ff @(posedge stream_clk) begin
