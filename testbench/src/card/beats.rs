@@ -204,6 +204,8 @@ pub struct ShellRtl {
     master: Master,
     response: Option<Response>,
     observations: VecDeque<Observation>,
+    /// They are kept.
+    observes: bool,
     spare: Vec<Vec<u8>>,
     powerup_rstn: Input<bool>,
     reset_cycles: u64,
@@ -438,10 +440,8 @@ impl ShellRtl {
         c2h.tap_pins(&mut simulation)?;
         let cpl = Cpl::bind(&simulation, stall("cpl"))?;
         let h2c_drop = optional(simulation.output("mon_h2c_drop_valid"))?;
-        let ends = ports.iter().filter_map(|port| port.tx_end.as_ref().map(|end| end.valid));
-        let pulses: Vec<_> = funcs.iter().map(|func| func.valid).chain(ends).chain(h2c_drop).collect();
         let hot = Hot {
-            monitors: simulation.any_of(&pulses),
+            monitors: pulses(&simulation, &funcs, &ports, h2c_drop, true),
             c2h_tvalid: c2h.sink.tvalid(),
             cpl_tvalid: cpl.tvalid,
             c2h_waits: false,
@@ -468,6 +468,7 @@ impl ShellRtl {
             now: Time::ZERO,
             watch: Watch { inside: 0, quiet_cycles: 0, stuck_cycles: 0, hang_cycles: config.hang_cycles },
             observations: VecDeque::new(),
+            observes: true,
             spare: Vec::new(),
             new_out: None,
             recording: config.recording.clone(),
@@ -646,7 +647,9 @@ impl ShellRtl {
         for (index, func) in self.funcs.iter().enumerate() {
             if self.simulation.get(func.valid) {
                 let point = func.point(&self.simulation, FuncId(index as u8));
-                self.observations.push_back(Observation { time: self.now, point });
+                if self.observes {
+                    self.observations.push_back(Observation { time: self.now, point });
+                }
                 if matches!(point, Point::Rss { fate: Fate::QueueRange, .. }) {
                     self.watch.left();
                 }
@@ -654,15 +657,19 @@ impl ShellRtl {
         }
         for port in &self.ports {
             if let Some(fate) = port.tx_end.as_ref().and_then(|end| end.look(&self.simulation, tx_fate)) {
-                self.observations
-                    .push_back(Observation { time: self.now, point: Point::TxEnd { port: port.id, fate } });
+                if self.observes {
+                    let point = Point::TxEnd { port: port.id, fate };
+                    self.observations.push_back(Observation { time: self.now, point });
+                }
                 if fate != Fate::Accepted {
                     self.watch.left();
                 }
             }
         }
         if self.h2c_drop.is_some_and(|pulse| self.simulation.get(pulse)) {
-            self.observations.push_back(Observation { time: self.now, point: Point::H2cDrop });
+            if self.observes {
+                self.observations.push_back(Observation { time: self.now, point: Point::H2cDrop });
+            }
             self.watch.left();
         }
     }
@@ -691,7 +698,9 @@ impl ShellRtl {
             self.watch.left();
             let (data, _) = c2h.sink.take_frame(qdma.recycle());
             let (qid, copies) = c2h.deliver(data, self.now, qdma, &mut self.cpl.due)?;
-            (0..copies).for_each(|_| self.observations.extend(c2h.crossing(qid)));
+            if self.observes {
+                (0..copies).for_each(|_| self.observations.extend(c2h.crossing(qid)));
+            }
             c2h.forget_beats();
         }
         c2h.follow(&mut self.simulation, self.now);
@@ -746,7 +755,10 @@ impl ShellRtl {
     fn before_cmac(&mut self, index: usize) -> Result<(), CardError> {
         let port = &mut self.ports[index];
         if let Some(fate) = port.look_at_rx_end(&self.simulation, self.hot_ports[index].edges) {
-            self.observations.push_back(Observation { time: self.now, point: Point::RxEnd { port: port.id, fate } });
+            if self.observes {
+                let point = Point::RxEnd { port: port.id, fate };
+                self.observations.push_back(Observation { time: self.now, point });
+            }
             if fate == Fate::Accepted { self.watch.moved() } else { self.watch.left() }
         }
         if port.rx.is_idle() && port.may_start(&self.simulation, self.now, self.gated) {
@@ -847,6 +859,12 @@ impl ShellRtl {
     #[inline]
     pub fn take_new_out(&mut self) -> Option<PortId> {
         self.new_out.take()
+    }
+
+    /// See [`Card::observe`](super::Card::observe). Frames that are lost are looked at all the same: they are not inside.
+    pub fn observe(&mut self, on: bool) {
+        self.observes = on;
+        self.hot.monitors = pulses(&self.simulation, &self.funcs, &self.ports, self.h2c_drop, on);
     }
 
     /// See [`Card::observation`](super::Card::observation).
@@ -1342,6 +1360,20 @@ impl Cpl {
 /// Beats of a frame; an empty one takes one, too.
 fn beats(len_bytes: usize) -> u32 {
     len_bytes.div_ceil(BEAT_LEN_BYTES).max(1) as u32
+}
+
+/// The pulses of the monitors in `axis_aclk`: all, or those without which a lost frame would count as inside.
+fn pulses(
+    simulation: &Simulation,
+    funcs: &[FuncMonitor],
+    ports: &[Port],
+    h2c_drop: Option<Output<bool>>,
+    all: bool,
+) -> Option<AnyOf> {
+    let frames = funcs.iter().map(|func| if all { func.valid } else { func.drop });
+    let ends = ports.iter().filter_map(|port| port.tx_end.as_ref().map(|end| end.valid));
+    let pulses: Vec<_> = frames.chain(ends).chain(h2c_drop).collect();
+    simulation.any_of(&pulses)
 }
 
 fn recycled(spare: &mut Vec<Vec<u8>>) -> Vec<u8> {

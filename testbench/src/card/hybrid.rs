@@ -300,6 +300,10 @@ impl Card for HybridCard {
         self.shell.wire_out(port)
     }
 
+    fn observe(&mut self, on: bool) {
+        self.shell.observe(on);
+    }
+
     fn observation(&mut self) -> Option<Observation> {
         self.shell.observation()
     }

@@ -171,6 +171,9 @@ pub trait Card: Send + Any {
     /// The next frame that left the port.
     fn wire_out(&mut self, port: PortId) -> Option<WireFrame>;
 
+    /// Record what the monitors see (the default), or not, for a run in which nobody asks. A card may go on all the same.
+    fn observe(&mut self, _on: bool) {}
+
     /// What the card's monitors saw since the last call, in order of time at each point. None from a user's RTL without
     /// monitors.
     fn observation(&mut self) -> Option<Observation>;

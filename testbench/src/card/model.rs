@@ -199,6 +199,10 @@ impl Card for ModelCard {
         self.out[usize::from(port.0)].pop_front()
     }
 
+    fn observe(&mut self, on: bool) {
+        self.shell.observe(on);
+    }
+
     fn observation(&mut self) -> Option<Observation> {
         self.shell.pop_observation()
     }
