@@ -102,6 +102,15 @@ struct Tally {
     lost: Sum,
 }
 
+/// Frames that a driver gave up since their queue was stopped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Abandoned {
+    /// Of so many it is known whether the card had them.
+    settled: u64,
+    /// It never had so many of those.
+    never_taken: u64,
+}
+
 /// Frames of every kind so far, for a command that tells what it moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Moved {
@@ -143,6 +152,7 @@ pub struct Session {
     /// Until when each function's driver is at work.
     busy_until: Vec<Time>,
     tally: Tally,
+    abandoned: Abandoned,
     /// What the drivers had to say since the log was last cleared.
     log: Vec<String>,
     progress_mark: u64,
@@ -170,6 +180,7 @@ impl Session {
             polls: VecDeque::new(),
             busy_until: vec![Time::ZERO; usize::from(setup.shape.functions)],
             tally: Tally::default(),
+            abandoned: Abandoned::default(),
             log: Vec::new(),
             progress_mark: 0,
             last_progress: bench.now(),
@@ -337,6 +348,7 @@ impl Session {
         loop {
             self.pump()?;
             if self.is_quiet() {
+                self.settle_abandoned();
                 return Ok(());
             }
             self.watch()?;
@@ -389,6 +401,7 @@ impl Session {
         self.pump()?;
         let driver = &mut self.drivers[usize::from(interface.0)];
         driver.down().map_err(|source| SessionError::Change { interface, source: source.into() })?;
+        self.settle_abandoned();
         self.pump()
     }
 
@@ -403,6 +416,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.pump()?;
         change(self.driver(interface)).map_err(|source| SessionError::Change { interface, source })?;
+        self.settle_abandoned();
         self.defer(interface);
         self.pump()
     }
@@ -415,6 +429,7 @@ impl Session {
     pub fn recover(&mut self, interface: Interface) -> Result<Vec<Recovered>, SessionError> {
         self.pump()?;
         let recovered = self.driver(interface).recover();
+        self.settle_abandoned();
         self.defer(interface);
         self.pump()?;
         Ok(recovered)

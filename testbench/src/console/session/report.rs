@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use driver_core::Platform as _;
+use driver_core::{Driver, Platform as _};
 use regs::FuncId;
 
 use super::{Interface, Session, SessionError};
@@ -27,16 +27,50 @@ impl Session {
         for driver in &self.drivers {
             sum.lost("host.stopping", driver.rx_totals().dropped_stopping);
         }
-        // Of what the driver gave up the card may have taken some all the same; it alone knows.
-        let abandoned = self.drivers.iter().map(|driver| driver.tx_totals().abandoned).sum();
-        if abandoned > 0 {
-            let taken = self.bench.card(|card| card.qdma().map(|qdma| qdma.counters().h2c.frames_in));
-            sum.lost("host.abandoned", taken.map_or(abandoned, |taken| sum.host_in.saturating_sub(taken)));
-        }
+        sum.lost("host.abandoned", self.abandoned());
         if !self.is_quiet() {
             sum.inside = u64::try_from(sum.missing()).unwrap_or(0);
         }
         sum
+    }
+
+    /// Frames that the drivers gave up and the card never had.
+    fn abandoned(&mut self) -> u64 {
+        self.settle_abandoned();
+        self.abandoned.never_taken + self.not_taken().min(self.unsettled())
+    }
+
+    /// Find out what became of the frames that the drivers gave up. The card may have taken some of them all the same, and
+    /// only the total of what it took is known: it can be told while no other frame is under way. From then on the number
+    /// stands, or it would explain away any frame that is lost later.
+    pub(super) fn settle_abandoned(&mut self) {
+        let given_up = self.unsettled();
+        let mut pairs = self.drivers.iter_mut().flat_map(Driver::queues);
+        if given_up == 0 || pairs.any(|pair| pair.tx.outstanding() > 0) {
+            return;
+        }
+        self.abandoned.never_taken += self.not_taken().min(given_up);
+        self.abandoned.settled += given_up;
+    }
+
+    /// Frames that were given up since the last time that it could be told.
+    fn unsettled(&self) -> u64 {
+        let given_up: u64 = self.drivers.iter().map(|driver| driver.tx_totals().abandoned).sum();
+        given_up - self.abandoned.settled
+    }
+
+    /// Posted frames that the card has not taken, those left out that are known never to be.
+    fn not_taken(&self) -> u64 {
+        let taken = self.bench.card(|card| card.qdma().map(|qdma| qdma.counters().h2c.frames_in));
+        // A card that can't tell has had none of what was given up.
+        let not_taken = taken.map_or(u64::MAX, |taken| self.tally.host_in.saturating_sub(taken));
+        not_taken.saturating_sub(self.abandoned.never_taken)
+    }
+
+    /// Frames that the host posted and the shell never got.
+    fn lost_before_shell(&mut self) -> u64 {
+        let in_dma = self.bench.card(|card| card.qdma().map_or(0, |qdma| qdma.counters().h2c.dropped_total()));
+        self.abandoned() + in_dma
     }
 
     /// The sum by the card's own counters; `None` from a card whose counters can't tell.
@@ -60,6 +94,7 @@ impl Session {
         let quiet = self.wait_idle();
         let by_counters = self.sum_by_counters();
         let by_monitors = self.sum_by_monitors();
+        let lost_before_shell = self.lost_before_shell();
         let removed = self.remove();
         let memory = self.bench.memory();
         let mut memory_reports: Vec<String> = memory.violations().iter().map(ToString::to_string).collect();
@@ -77,6 +112,7 @@ impl Session {
             stopped: stopped.map(|error| crate::console::CommandError::from(error).in_full()),
             by_counters,
             by_monitors,
+            lost_before_shell,
             memory: memory.counts(),
             memory_reports,
             log: std::mem::take(&mut self.log),
@@ -106,6 +142,9 @@ pub struct Report {
     pub by_counters: Option<Sum>,
     /// The sum by the testbench's own count.
     pub by_monitors: Sum,
+    /// Frames that the host made and the shell never got: given up by a driver, or lost by the DMA engine under a name. The
+    /// card's counters know nothing of them.
+    pub lost_before_shell: u64,
     /// What is held of host memory once the drivers are gone.
     pub memory: MemoryCounts,
     /// Broken rules and leaks.
@@ -129,6 +168,7 @@ impl Report {
             let stopping = self.by_monitors.drops.get("host.stopping").copied().unwrap_or(0);
             let pairs = [
                 ("in at the wire", counters.wire_in, self.by_monitors.wire_in),
+                ("made by the host", counters.host_in + self.lost_before_shell, self.by_monitors.host_in),
                 ("to the host", counters.host_out, self.by_monitors.host_out + stopping),
                 ("out at the wire", counters.wire_out, self.by_monitors.wire_out),
             ];
@@ -158,5 +198,64 @@ impl fmt::Display for Report {
         let MemoryCounts { pages_out, mappings, regions, .. } = self.memory;
         writeln!(f, "memory    {pages_out} pages out, {mappings} mappings, {regions} regions")?;
         self.faults().iter().try_for_each(|fault| writeln!(f, "{fault}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use driver_core::Mmio as _;
+    use regs::Bar;
+
+    use super::*;
+    use crate::card::Choice;
+    use crate::frames::udp;
+    use crate::run::{HostFrame, Setup};
+
+    /// The transmit doorbell of queue 0 in BAR0.
+    const H2C_PIDX: u32 = 0x1_8004;
+
+    fn send(session: &mut Session, frames: u64) {
+        let frame = |number| HostFrame { func: FuncId(0), queue: 0, data: udp(0, number, 100).expect("a frame") };
+        session.send((0..frames).map(frame)).expect("up");
+    }
+
+    /// A session whose driver gave up 40 frames: those of a queue that a bad doorbell had stopped while they were under way.
+    fn given_up() -> Session {
+        let mut session = Session::start(&Choice::named("model"), &Setup::default()).expect("a card");
+        send(&mut session, 100);
+        session.wait_idle().expect("all through");
+        send(&mut session, 40);
+        session.bench.function(FuncId(0)).mmio().write32(Bar::Qdma, H2C_PIDX, 0xffff).expect("a doorbell");
+        session.wait(10_000).expect("a card that runs");
+        session.recover(Interface(0)).expect("a queue that starts afresh");
+        session.clear_log();
+        assert!(session.drivers[0].tx_totals().abandoned > 0, "a stopped queue sends nothing");
+        session
+    }
+
+    #[test]
+    fn what_a_driver_gave_up_has_a_name() {
+        let mut session = given_up();
+        send(&mut session, 50);
+        session.wait_idle().expect("all through");
+        let report = session.finish();
+        assert!(report.is_clean(), "{report}");
+        let wire_out = report.by_monitors.wire_out;
+        assert_eq!((report.by_monitors.host_in, wire_out + report.lost_before_shell), (190, 190), "{report}");
+    }
+
+    #[test]
+    fn what_is_lost_after_it_is_seen() {
+        let mut session = given_up();
+        send(&mut session, 50);
+        // Counted as posted, and on no ring.
+        session.tally.host_in += 1;
+        session.wait_idle().expect("all through");
+        let faults = session.finish().faults();
+        assert!(
+            faults.iter().any(|fault| fault.contains("by the port monitors 1 frames are unaccounted for")),
+            "{faults:?}"
+        );
+        assert!(faults.iter().any(|fault| fault.starts_with("frames made by the host: ")), "{faults:?}");
     }
 }
