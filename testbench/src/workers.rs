@@ -13,6 +13,8 @@
 //! the sink. A worker owns its pair of queues for the length of the replay. A received frame crosses with its pages, and
 //! they come back the same way; nothing is copied and no page has two owners.
 //!
+//! A worker that panics ends the run: the others end what they have begun, and the panic goes on in the caller.
+//!
 //! Each queue's frames are those of the single-threaded run, in the same order. How queues interleave, and at what simulated
 //! time a frame is fetched, is up to the machine's scheduler. Workers have no simulated time, so that the host's latency and
 //! cost don't count, and only [`Pace::Fast`] works, with which nothing overflows.
@@ -57,6 +59,22 @@ enum Report {
     Frames { worker: usize, time: Time, frames: Batch },
     /// So many jobs are done, and this is how the pair stands.
     Done { worker: usize, jobs: usize, stand: Stand, error: Option<WorkerError> },
+    /// It panics: nothing more comes of it, and what it owes is never answered.
+    Died { worker: usize },
+}
+
+/// Tells of a worker's panic, which nobody would hear of otherwise: the card's thread waits for answers.
+struct LastWord {
+    worker: usize,
+    reports: Sender<Report>,
+}
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = self.reports.send(Report::Died { worker: self.worker });
+        }
+    }
 }
 
 /// What stopped a queue, or a frame that can't be sent.
@@ -151,6 +169,7 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Work until no more jobs can come, and give the queues back.
     fn work(mut self) -> CardPair {
+        let _last_word = LastWord { worker: self.index, reports: self.reports.clone() };
         let (mut scheduled, mut done) = (false, 0);
         loop {
             // While there is more to poll, jobs are done in between: pages come home, or ever more would be wanted.
@@ -267,6 +286,8 @@ struct Lane<'a> {
     jobs: Sender<Job<'a>>,
     /// Jobs that were given and not answered.
     unanswered: usize,
+    /// Its worker has panicked.
+    dead: bool,
     /// Frames to send that were given.
     given: u64,
     stand: Stand,
@@ -274,8 +295,11 @@ struct Lane<'a> {
 
 impl<'a> Lane<'a> {
     fn give(&mut self, job: Job<'a>) {
+        if self.dead {
+            return;
+        }
         self.unanswered += 1;
-        // A worker listens for as long as its lane is there.
+        // A worker listens for as long as its lane is there, or says that it has died.
         let _ = self.jobs.send(job);
     }
 
@@ -310,6 +334,11 @@ struct Crew<'a> {
 }
 
 impl<'a> Crew<'a> {
+    /// A worker has panicked: there is no point in going on.
+    fn has_died(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.dead)
+    }
+
     fn is_busy(&self) -> bool {
         self.lanes.iter().any(|lane| lane.unanswered > 0)
     }
@@ -318,13 +347,13 @@ impl<'a> Crew<'a> {
         self.host_done && self.held.is_none() && self.lanes.iter().all(Lane::is_quiet)
     }
 
-    /// Is nothing in any ring, now that the card is idle?
+    /// Is nothing in any ring, now that the card is idle? Nor will anything move any more if a worker has died.
     fn still_quiet(&mut self, run: &mut Run, sink: &mut dyn Sink) -> bool {
         self.lanes.iter_mut().for_each(|lane| lane.give(Job::Look));
         while self.is_busy() {
             self.listen(run, true, sink);
         }
-        self.is_quiet()
+        self.has_died() || self.is_quiet()
     }
 
     /// Hand frames from the host to their workers, as many as they have room for.
@@ -407,6 +436,10 @@ impl<'a> Crew<'a> {
                     None => {}
                 }
             }
+            Report::Died { worker } => {
+                let lane = &mut self.lanes[worker];
+                (lane.dead, lane.unanswered) = (true, 0);
+            }
         }
     }
 
@@ -422,6 +455,9 @@ impl Run {
     ///
     /// # Errors
     /// [`RunError`]; [`RunError::WorkerPace`] for any pace but [`Pace::Fast`]. The queues are back in any case.
+    ///
+    /// # Panics
+    /// As a worker or `sink` does. The queues of a worker that panicked are gone.
     pub fn replay_with_workers<'a>(
         &mut self,
         wire: &mut dyn Iterator<Item = &'a InFrame>,
@@ -456,7 +492,16 @@ impl Run {
                     };
                     let stand = Stand::default();
                     let vector = driver.vector_of(queue);
-                    crew.lanes.push(Lane { func, queue, vector, jobs: give, unanswered: 0, given: 0, stand });
+                    crew.lanes.push(Lane {
+                        func,
+                        queue,
+                        vector,
+                        jobs: give,
+                        unanswered: 0,
+                        dead: false,
+                        given: 0,
+                        stand,
+                    });
                     scope.spawn(|| worker.work())
                 };
                 threads.push(pairs.into_iter().map(spawn).collect());
@@ -506,6 +551,9 @@ fn conduct<'a>(
         if let Some(error) = crew.error.take() {
             return Err(error);
         }
+        if crew.has_died() {
+            break;
+        }
         // Time that passes while workers are busy says nothing.
         if !crew.is_busy() {
             run.watch(sink)?;
@@ -517,12 +565,14 @@ fn conduct<'a>(
     Ok(())
 }
 
-/// Let every worker end what it has begun, take all pages home, and give the queues back to their drivers.
+/// Let every worker end what it has begun, take all pages home, and give the queues back to their drivers. Then a worker's
+/// panic goes on.
 fn dismiss(run: &mut Run, mut crew: Crew<'_>, threads: Vec<Vec<ScopedJoinHandle<'_, CardPair>>>, sink: &mut dyn Sink) {
     while crew.is_busy() {
         crew.listen(run, true, sink);
     }
     drop(crew);
+    let mut panic = None;
     for (driver, threads) in run.drivers.iter_mut().zip(threads) {
         for thread in threads {
             match thread.join() {
@@ -530,8 +580,11 @@ fn dismiss(run: &mut Run, mut crew: Crew<'_>, threads: Vec<Vec<ScopedJoinHandle<
                     pair.assign(&driver.worker(0));
                     driver.return_queues([pair]);
                 }
-                Err(panic) => std::panic::resume_unwind(panic),
+                Err(cause) => panic = panic.or(Some(cause)),
             }
         }
+    }
+    if let Some(cause) = panic {
+        std::panic::resume_unwind(cause);
     }
 }

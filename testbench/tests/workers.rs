@@ -1,11 +1,16 @@
 //! Worker mode delivers what the single-threaded run delivers: queue by queue, the same frames in the same order.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
+use models::host_memory::HostMemory;
 use models::observation::Observation;
 use models::time::Time;
-use regs::{FuncId, PortId};
-use testbench::card::{Choice, Shape, WireFrame};
+use regs::{Bar, FuncId, PortId};
+use testbench::card::{Card, CardError, Choice, Shape, Stop, WireFrame};
 use testbench::frames;
 use testbench::run::{HostFrame, InFrame, Run, RunError, Setup, Sink, Tally};
 use testbench::shape::Pace;
@@ -155,4 +160,125 @@ fn a_pace_needs_simulated_time() {
     let mut run = Run::start(Choice::named("model").make(&setup.shape).expect("a card"), &setup).expect("bring-up");
     let refused = run.replay_with_workers(&mut [].iter(), &mut [].iter(), &mut Seen::default());
     assert!(matches!(refused, Err(RunError::WorkerPace)));
+}
+
+/// A card that panics when a thread other than its maker's writes a register of the queues: in a worker, with the card's
+/// lock held.
+struct Trap {
+    card: Box<dyn Card>,
+    maker: ThreadId,
+}
+
+impl Card for Trap {
+    fn name(&self) -> &str {
+        self.card.name()
+    }
+
+    fn reset(&mut self) -> Result<(), CardError> {
+        self.card.reset()
+    }
+
+    fn now(&self) -> Time {
+        self.card.now()
+    }
+
+    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
+        self.card.advance(until, memory)
+    }
+
+    fn mmio_read(&mut self, func: FuncId, bar: Bar, at: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
+        self.card.mmio_read(func, bar, at, memory)
+    }
+
+    fn mmio_write(
+        &mut self,
+        func: FuncId,
+        bar: Bar,
+        at: u32,
+        value: u32,
+        memory: &mut dyn HostMemory,
+    ) -> Result<(), CardError> {
+        assert!(thread::current().id() == self.maker, "the trap has shut");
+        self.card.mmio_write(func, bar, at, value, memory)
+    }
+
+    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {
+        self.card.take_interrupt()
+    }
+
+    fn gate_wire(&mut self, gated: bool) {
+        self.card.gate_wire(gated);
+    }
+
+    fn wire_in(&mut self, port: PortId, frame: WireFrame) {
+        self.card.wire_in(port, frame);
+    }
+
+    fn wire_queued(&self, port: PortId) -> usize {
+        self.card.wire_queued(port)
+    }
+
+    fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
+        self.card.wire_out(port)
+    }
+
+    fn observation(&mut self) -> Option<Observation> {
+        self.card.observation()
+    }
+
+    fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.card.drops(each);
+    }
+
+    fn idle(&self) -> bool {
+        self.card.idle()
+    }
+}
+
+/// A sink that has had enough.
+struct Fed;
+
+impl Sink for Fed {
+    fn delivered(&mut self, _: FuncId, _: u16, _: Time, _: &mut dyn Iterator<Item = &[u8]>) {
+        panic!("enough");
+    }
+
+    fn sent(&mut self, _: PortId, _: WireFrame) -> Option<Vec<u8>> {
+        panic!("enough");
+    }
+
+    fn observed(&mut self, _: Observation) {}
+}
+
+/// What a replay with workers panics with. One that hangs is left to itself, and the test fails.
+fn panic_of(trapped: bool, mut sink: impl Sink + Send + 'static, wire_frames: u64, host_frames: u64) -> String {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let shape = shape(1, 4, 64);
+        let mut card = Choice::named("model").make(&shape).expect("a card");
+        if trapped {
+            card = Box::new(Trap { card, maker: thread::current().id() });
+        }
+        let mut run = Run::start(card, &Setup { shape, ..Setup::default() }).expect("bring-up");
+        let (wire, host) = (wire(1, wire_frames, 1500), host(1, 4, host_frames));
+        let replay = || run.replay_with_workers(&mut wire.iter(), &mut host.iter(), &mut sink);
+        let panic = catch_unwind(AssertUnwindSafe(replay)).err();
+        let words = panic.as_ref().and_then(|panic| panic.downcast_ref::<&str>()).map(|words| (*words).to_string());
+        // The receiver may have given up.
+        let _ = tell.send(words);
+    });
+    let words = told.recv_timeout(Duration::from_secs(60)).expect("an end of the replay");
+    words.expect("a panic with a message")
+}
+
+#[test]
+fn a_panic_in_a_worker_ends_the_run() {
+    for (wire, host) in [(1_000, 0), (0, 1_000), (1_000, 1_000)] {
+        assert_eq!(panic_of(true, Seen::default(), wire, host), "the trap has shut", "{wire} and {host} frames");
+    }
+}
+
+#[test]
+fn a_panic_of_the_sink_ends_the_run() {
+    assert_eq!(panic_of(false, Fed, 1_000, 1_000), "enough");
 }
