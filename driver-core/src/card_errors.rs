@@ -4,7 +4,7 @@
 //! sections 0 and 8): with 3.1's masks an EQDMA never reports a queue out of range, nor anything of H2C.
 
 use core::fmt;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use regs::{Bar, FuncId, Qid, qdma_csr};
 
@@ -238,20 +238,41 @@ const LEAF_NAMES: [&str; LEAVES] = [
     "card_error_ram_double_bit",
 ];
 
-/// How many errors of each register were served.
+/// How many errors of each register were served, and those that nobody was told of yet because a service failed midway.
 #[derive(Debug, Default)]
-pub(crate) struct ErrorTotals([AtomicU64; LEAVES]);
+pub(crate) struct ErrorTotals {
+    counts: [AtomicU64; LEAVES],
+    owed: [AtomicU32; LEAVES],
+    owed_root: AtomicU32,
+}
 
 impl ErrorTotals {
     pub(crate) fn add(&self, errors: &CardErrors) {
-        for (total, count) in self.0.iter().zip(errors.counts()) {
+        for (total, count) in self.counts.iter().zip(errors.counts()) {
             total.fetch_add(u64::from(count), Ordering::Relaxed);
         }
     }
 
+    /// Whoever is told next is told of these too.
+    pub(crate) fn owe(&self, errors: &CardErrors) {
+        for (owed, status) in self.owed.iter().zip(errors.status) {
+            owed.fetch_or(status, Ordering::Relaxed);
+        }
+        self.owed_root.fetch_or(errors.root, Ordering::Relaxed);
+    }
+
+    /// What was found, with what is owed.
+    pub(crate) fn with_owed(&self, mut errors: CardErrors) -> CardErrors {
+        for (status, owed) in errors.status.iter_mut().zip(&self.owed) {
+            *status |= owed.swap(0, Ordering::Relaxed);
+        }
+        errors.root |= self.owed_root.swap(0, Ordering::Relaxed);
+        errors
+    }
+
     /// Names and totals, in the registers' order.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        LEAF_NAMES.into_iter().zip(&self.0).map(|(name, total)| (name, total.load(Ordering::Relaxed)))
+        LEAF_NAMES.into_iter().zip(&self.counts).map(|(name, total)| (name, total.load(Ordering::Relaxed)))
     }
 }
 
@@ -277,18 +298,31 @@ pub(crate) fn disable(mmio: &impl Mmio) -> Result<(), MmioError> {
 /// Leaves are cleared before the root, which they would set again, and only the bits that were read. An error that comes
 /// between the two is seen by reading the root once more: were it left there, nothing would ever tell of it, since the
 /// interrupt is armed only afterwards.
-pub(crate) fn service(mmio: &impl Mmio, ip: IpVersion, func: FuncId, vector: Vector) -> Result<CardErrors, MmioError> {
+///
+/// A register access that fails ends the clearing, not the service: the interrupt is armed, so that what is left fires at once,
+/// and what was found until then is told.
+pub(crate) fn service(
+    mmio: &impl Mmio,
+    ip: IpVersion,
+    func: FuncId,
+    vector: Vector,
+) -> (CardErrors, Result<(), MmioError>) {
     let mut errors = CardErrors::none(leaves(ip));
+    let cleared = clear_all(mmio, ip, &mut errors);
+    let route = u32::from(func.0) | u32::from(vector.0) << 12;
+    let armed = mmio.write32(Bar::Qdma, qdma_csr::ERROR_INTERRUPT, route | ARM);
+    (errors, cleared.and(armed))
+}
+
+fn clear_all(mmio: &impl Mmio, ip: IpVersion, errors: &mut CardErrors) -> Result<(), MmioError> {
     for _ in 0..ROUNDS {
         let root = mmio.read32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS)?;
         if root == 0 {
             break;
         }
-        clear(mmio, ip, root, &mut errors)?;
+        clear(mmio, ip, root, errors)?;
     }
-    let route = u32::from(func.0) | u32::from(vector.0) << 12;
-    mmio.write32(Bar::Qdma, qdma_csr::ERROR_INTERRUPT, route | ARM)?;
-    Ok(errors)
+    Ok(())
 }
 
 fn clear(mmio: &impl Mmio, ip: IpVersion, root: u32, errors: &mut CardErrors) -> Result<(), MmioError> {
@@ -296,12 +330,13 @@ fn clear(mmio: &impl Mmio, ip: IpVersion, root: u32, errors: &mut CardErrors) ->
     let leaves = errors.leaves.iter().zip(&mut errors.status);
     for (leaf, status) in leaves.filter(|(leaf, _)| root & leaf.root != 0) {
         let found = mmio.read32(Bar::Qdma, leaf.status)?;
+        // Before the write: one whose answer got lost may have cleared it.
+        *status |= found;
         if found != 0 && errors.first_queue.is_none() {
             // Before it is cleared: the card then takes the next error's.
             errors.first_queue = first_queue(mmio, ip, leaf)?;
         }
         mmio.write32(Bar::Qdma, leaf.status, found)?;
-        *status |= found;
     }
     mmio.write32(Bar::Qdma, qdma_csr::GLBL_ERROR_STATUS, root)
 }
@@ -345,6 +380,8 @@ mod tests {
         accesses: u32,
         /// At this access another error comes: a leaf's status register, its bits, its root bit.
         late: Option<(u32, [u32; 3])>,
+        /// This access fails.
+        broken: Option<u32>,
         interrupts: u32,
     }
 
@@ -366,13 +403,17 @@ mod tests {
             }
         }
 
-        fn access(&mut self) {
+        fn access(&mut self, bar: Bar, offset: u32) -> Result<(), MmioError> {
             if let Some((at, error)) = self.late
                 && at == self.accesses
             {
                 self.raise(error);
             }
             self.accesses += 1;
+            match self.broken {
+                Some(at) if at == self.accesses - 1 => Err(MmioError::TimedOut { bar, offset, waited_ns: 1 }),
+                _ => Ok(()),
+            }
         }
 
         fn set(&self, status: u32) -> u32 {
@@ -381,15 +422,15 @@ mod tests {
     }
 
     impl Mmio for Card {
-        fn read32(&self, _: Bar, offset: u32) -> Result<u32, MmioError> {
+        fn read32(&self, bar: Bar, offset: u32) -> Result<u32, MmioError> {
             let mut tree = self.0.lock().unwrap();
-            tree.access();
+            tree.access(bar, offset)?;
             Ok(tree.set(offset))
         }
 
-        fn write32(&self, _: Bar, offset: u32, value: u32) -> Result<(), MmioError> {
+        fn write32(&self, bar: Bar, offset: u32, value: u32) -> Result<(), MmioError> {
             let mut tree = self.0.lock().unwrap();
-            tree.access();
+            tree.access(bar, offset)?;
             match offset {
                 qdma_csr::ERROR_INTERRUPT => drop(tree.registers.insert(offset, value)),
                 _ => *tree.registers.entry(offset).or_default() &= !value,
@@ -408,7 +449,39 @@ mod tests {
     const INVALID_CIDX: [u32; 3] = [qdma_csr::C2H_ERROR_STATUS, 1 << 14, 1 << 8];
 
     fn serve(card: &Card) -> CardErrors {
-        service(card, IpVersion::Q40, FuncId(0), Vector(9)).unwrap()
+        let (found, done) = service(card, IpVersion::Q40, FuncId(0), Vector(9));
+        done.unwrap();
+        found
+    }
+
+    /// Whichever access fails: what was found is told, by this service or the next, and the interrupt is armed unless it is
+    /// the arming that failed.
+    #[test]
+    fn an_access_that_fails_loses_no_error() {
+        let bits = |found: &CardErrors| found.iter().map(|(_, status)| status).fold(0, |all, status| all | status);
+        for broken in 0.. {
+            let card = Card(Mutex::default());
+            card.0.lock().unwrap().raise(QUEUE_RANGE);
+            card.0.lock().unwrap().raise(INVALID_CIDX);
+            card.0.lock().unwrap().broken = Some(broken);
+            let (found, done) = service(&card, IpVersion::Q40, FuncId(0), Vector(9));
+            let accesses = card.0.lock().unwrap().accesses;
+            if accesses <= broken {
+                assert!(done.is_ok() && broken > 6, "{broken} accesses are too few to be a service");
+                break;
+            }
+            assert!(done.is_err(), "access {broken}");
+            if broken + 1 < accesses {
+                let tree = card.0.lock().unwrap();
+                let armed = tree.set(qdma_csr::ERROR_INTERRUPT) & ARM != 0;
+                assert!(armed || tree.interrupts == 1, "access {broken}: neither armed nor fired");
+            }
+            let totals = ErrorTotals::default();
+            totals.owe(&found);
+            let told = totals.with_owed(serve(&card));
+            assert_eq!(bits(&told), QUEUE_RANGE[1] | INVALID_CIDX[1], "access {broken}");
+            assert!(totals.with_owed(serve(&card)).is_empty(), "told once");
+        }
     }
 
     /// An error that comes while another is being served is told in the same breath or interrupts again, at whatever access

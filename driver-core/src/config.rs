@@ -170,9 +170,7 @@ impl DeviceConfig {
         check_queues(self.queues, self.base())?;
         check_mtu(self.mtu, self.max_frame_len_bytes)?;
         self.moderation.check()?;
-        if self.min_tx_frame_len_bytes > self.mtu + ETH_HEADER_BYTES {
-            return Err(ConfigError::TxPadding { min_tx_frame_len_bytes: self.min_tx_frame_len_bytes, mtu: self.mtu });
-        }
+        check_padding(self.min_tx_frame_len_bytes, self.mtu)?;
         if let Some(port) = self.ports.iter().chain(&self.own_port).find(|port| port.0 > 1) {
             return Err(ConfigError::NoSuchPort { port: *port });
         }
@@ -210,6 +208,14 @@ pub(crate) fn mtu_limit(max_frame_len_bytes: u16) -> u16 {
 pub(crate) fn check_mtu(mtu: u16, max_frame_len_bytes: u16) -> Result<(), ConfigError> {
     let limit = mtu_limit(max_frame_len_bytes);
     if (MTU_MIN..=limit).contains(&mtu) { Ok(()) } else { Err(ConfigError::Mtu { mtu, limit, max_frame_len_bytes }) }
+}
+
+/// A frame padded to the minimum must still be one that the MTU allows.
+pub(crate) fn check_padding(min_tx_frame_len_bytes: u16, mtu: u16) -> Result<(), ConfigError> {
+    if min_tx_frame_len_bytes > mtu.saturating_add(ETH_HEADER_BYTES) {
+        return Err(ConfigError::TxPadding { min_tx_frame_len_bytes, mtu });
+    }
+    Ok(())
 }
 
 pub(crate) fn check_queues(queues: u16, base: u16) -> Result<(), ConfigError> {

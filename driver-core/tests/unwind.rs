@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{Mock, MockCoherent, MockDevicePage, MockPage, config, numbered};
 use driver_core::{
-    DeviceConfig, Direction, DmaAddr, DmaError, DmaMemory, Driver, InterruptError, Interrupts, MapError, Mmio,
-    MmioError, Platform, Timeouts, Vector,
+    Cause, ChangeError, DeviceConfig, Direction, DmaAddr, DmaError, DmaMemory, Driver, InterruptError, Interrupts,
+    MapError, Mmio, MmioError, Moderation, Platform, Timeouts, Vector,
 };
 use regs::{Bar, FuncId, PortId};
 
@@ -248,6 +248,25 @@ fn any_operation_that_fails_once_leaves_nothing_behind() {
         // What a stop tries again ends well: the receiver, and each step of removal.
         assert!(survived <= 12, "function {func}: {survived} failures went unseen");
     }
+}
+
+/// A vector that can't be had is a refusal: the setting that needs it is not kept.
+#[test]
+fn a_moderation_without_its_vector_changes_nothing() {
+    let platform = Injector::new(&Mock::new(10));
+    let polled = Moderation { interrupt: false, ..settings(0).moderation };
+    let config = DeviceConfig { moderation: polled, ..settings(0) };
+    let mut driver = Driver::<Injector>::bring_up(Arc::clone(&platform), config).expect("nothing fails");
+    driver.up().expect("nothing fails");
+    for rel_qid in [None, Some(1)] {
+        platform.fail(0, 1);
+        let refused = driver.set_moderation(rel_qid, Moderation { interrupt: true, ..polled });
+        assert!(matches!(refused, Err(ChangeError::Refused(Cause::Interrupt(_)))), "{refused:?}");
+        platform.repair();
+        driver.restart_rx(1).expect("nothing fails");
+        assert_eq!(driver.rx(1).map(|rx| rx.moderation()), Some(polled));
+    }
+    assert_eq!(driver.config().moderation, polled);
 }
 
 #[test]

@@ -19,26 +19,35 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// down and up.
     ///
     /// # Errors
-    /// [`ChangeError::Config`] for a rule by which frames could wait for ever, [`ChangeError::Refused`] without vectors,
+    /// [`ChangeError::Config`] for a rule by which frames could wait for ever, [`ChangeError::Refused`] without a vector,
     /// [`ChangeError::NoSuchQueue`], [`ChangeError::Stop`] (lent out): nothing was changed. [`ChangeError::Queue`]: a queue
     /// has failed by it.
     pub fn set_moderation(&mut self, rel_qid: Option<u16>, moderation: Moderation) -> Result<(), ChangeError> {
         self.refuse_if_lent()?;
         moderation.check()?;
+        rel_qid.map(|at| self.known_queue(at)).transpose()?;
         if moderation.interrupt {
             self.vectors.check_queues().map_err(ChangeError::Refused)?;
+            self.enable_vectors(rel_qid)?;
         }
         match rel_qid {
-            Some(rel_qid) => {
-                self.known_queue(rel_qid)?;
-                self.moderation.insert(rel_qid, moderation);
-            }
+            Some(at) => drop(self.moderation.insert(at, moderation)),
             None => {
                 self.config.moderation = moderation;
                 self.moderation.clear();
             }
         }
         self.renew_moderation(moderation)
+    }
+
+    /// Enable the vectors of those queues that run, of one or all. Before any setting: a vector that can't be had then changes
+    /// nothing, and a notification that comes at once is not lost.
+    fn enable_vectors(&self, rel_qid: Option<u16>) -> Result<(), ChangeError> {
+        let asked = |at: &u16| rel_qid.is_none_or(|rel_qid| rel_qid == *at);
+        self.queues.iter().map(|pair| pair.rel_qid()).filter(asked).try_for_each(|at| {
+            let enabled = self.platform.interrupts().enable(self.vectors.of_queue(at));
+            enabled.map_err(|cause| ChangeError::Refused(cause.into()))
+        })
     }
 
     /// Bring those queues that run in line with the setting that was just made.
@@ -48,13 +57,6 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             let rel_qid = self.queues[at].rx.rel_qid();
             if self.moderation_of(rel_qid) != moderation || self.queues[at].rx.moderation() == moderation {
                 continue;
-            }
-            // The vector first, so that a notification that comes at once is not lost.
-            if moderation.interrupt {
-                self.platform
-                    .interrupts()
-                    .enable(self.vectors.of_queue(rel_qid))
-                    .map_err(|cause| ChangeError::Refused(cause.into()))?;
             }
             done = done.and(self.queues[at].rx.set_moderation(moderation).map_err(ChangeError::from));
         }
@@ -68,6 +70,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// [`ChangeError::Config`] names the limits.
     pub fn set_mtu(&mut self, mtu: u16) -> Result<(), ChangeError> {
         config::check_mtu(mtu, self.config.max_frame_len_bytes)?;
+        config::check_padding(self.config.min_tx_frame_len_bytes, mtu)?;
         self.config.mtu = mtu;
         self.limits.set_mtu(mtu);
         Ok(())
@@ -174,12 +177,17 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     /// A queue that an error has stopped shows it itself: [`Driver::recover`] starts it afresh.
     ///
     /// # Errors
-    /// [`MmioError`].
+    /// [`MmioError`]. What was found before it is counted, and the next call tells of it; the interrupt is armed again if the
+    /// card takes that.
     pub fn service_errors(&self) -> Result<Option<CardErrors>, MmioError> {
         let Some(vector) = self.vectors.error else { return Ok(None) };
         let mmio = self.platform.mmio();
-        let errors = card_errors::service(mmio, self.config.ip_version, self.config.func, vector)?;
-        self.card_errors.add(&errors);
-        Ok(Some(errors))
+        let (found, done) = card_errors::service(mmio, self.config.ip_version, self.config.func, vector);
+        self.card_errors.add(&found);
+        if let Err(cause) = done {
+            self.card_errors.owe(&found);
+            return Err(cause);
+        }
+        Ok(Some(self.card_errors.with_owed(found)))
     }
 }
