@@ -41,11 +41,40 @@ const PHASES: [(Phase, &str); 8] = [
     (Phase::Remove, "remove"),
 ];
 
+/// Which functions a difference is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    All,
+    /// Function 0.
+    Master,
+    /// Functions other than 0.
+    Others,
+}
+
+impl Whose {
+    fn has(self, func: FuncId) -> bool {
+        match self {
+            Whose::All => true,
+            Whose::Master => func.0 == 0,
+            Whose::Others => func.0 > 0,
+        }
+    }
+
+    /// As the page says it.
+    fn text(self) -> &'static str {
+        match self {
+            Whose::All => "",
+            Whose::Master => " of function 0",
+            Whose::Others => " of functions other than 0",
+        }
+    }
+}
+
 /// One thing that we do otherwise.
 struct Difference {
     phase: Phase,
-    /// Only functions other than 0.
-    others_only: bool,
+    /// Whose sequence differs.
+    of: Whose,
     vendor: &'static str,
     ours: &'static str,
     why: &'static str,
@@ -56,22 +85,17 @@ struct Difference {
 const DIFFERENCES: &[Difference] = &[
     Difference {
         phase: Phase::Probe,
-        others_only: false,
+        // Function 0 has set up both ports before another comes.
+        of: Whose::Master,
         vendor: "enables the receiver of every port",
         ours: "leaves the receiver of the function's own port off",
         why: "Frames that come before there are queues meet a counted drop, not queues that don't exist: there the QDMA may \
               stall, for every function.",
-        apply: |accesses, func| {
-            if func.0 > 0 {
-                // Function 0 has set up both.
-                return 1;
-            }
-            remove(accesses, |access| access.bar == Bar::Shell && access.offset == receiver(func))
-        },
+        apply: |accesses, func| remove(accesses, |access| access.bar == Bar::Shell && access.offset == receiver(func)),
     },
     Difference {
         phase: Phase::Probe,
-        others_only: true,
+        of: Whose::Others,
         vendor: "assumes that the ring and buffer tables are as it programs them itself",
         ours: "reads both tables before the CMACs",
         why: "Function 0 may have been given other sizes, and may be another driver (DPDK). A size is the one that the card \
@@ -88,7 +112,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Up,
-        others_only: false,
+        of: Whose::All,
         vendor: "publishes 256 of the 1022 buffers it has posted (PIDX 256)",
         ours: "publishes all (PIDX 1022)",
         why: "They are there anyway, and a burst finds them.",
@@ -99,7 +123,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Up,
-        others_only: false,
+        of: Whose::All,
         vendor: "receive buffers of 4096 bytes (table index 8)",
         ours: "receive buffers of 2048 bytes (table index 4)",
         why: "At offset 256 of a page of 4096 the card could write 256 bytes past the page's end (B-21).",
@@ -110,7 +134,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Up,
-        others_only: false,
+        of: Whose::All,
         vendor: "completion contexts whose moderation stays as it is written (full_upd 0)",
         ours: "completion contexts that take it from each doorbell (full_upd 1)",
         why: "Moderation can change while a queue runs (`ethtool -C`). A doorbell carries it in any case.",
@@ -129,7 +153,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Up,
-        others_only: false,
+        of: Whose::All,
         vendor: "nothing after the last queue",
         ours: "enables the receiver of the function's own port",
         why: "See probe: now there are queues.",
@@ -140,7 +164,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Statistics,
-        others_only: false,
+        of: Whose::All,
         vendor: "reads the lower 32 bits of each counter of the MAC",
         ours: "reads all 48 bits, and sums up to 64",
         why: "Bytes pass 32 bits in 0.34 s at 100 Gb/s, and a TICK takes the counts away from the next reader (B-34).",
@@ -148,7 +172,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Statistics,
-        others_only: false,
+        of: Whose::All,
         vendor: "reads the lower 32 bits of each counter of the packet adapter",
         ours: "reads the lower half, the upper, and the lower again",
         why: "The counters have 64 bits and run on; upstream's registers tear. A lower half that has become smaller tells of \
@@ -159,7 +183,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Statistics,
-        others_only: false,
+        of: Whose::All,
         vendor: "ends after 64 counters",
         ours: "reads the adapter's other 14 counters and the QDMA subsystem's 8",
         why: "Our shell says why it dropped a frame.",
@@ -179,7 +203,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         phase: Phase::Down,
-        others_only: false,
+        of: Whose::All,
         vendor: "stops the queues while frames come",
         ours: "disables the receiver of the function's own port first, and waits until what is in flight has ended",
         why: "A queue that is stopped under way leaves frames without a place, and memory that the card still writes to (B-07).",
@@ -353,7 +377,7 @@ fn expected(trace: &str, phase: Phase, func: FuncId) -> Vec<Access> {
     }
     normalize(&mut accesses);
     let listed = DIFFERENCES.iter().filter(|difference| difference.phase == phase);
-    for difference in listed.filter(|difference| func.0 > 0 || !difference.others_only) {
+    for difference in listed.filter(|difference| difference.of.has(func)) {
         let changed = (difference.apply)(&mut accesses, func);
         assert!(changed > 0, "the listed difference `{}` changes nothing", difference.ours);
     }
@@ -452,8 +476,8 @@ fn page() -> String {
         if listed.is_empty() {
             page += &format!("| {name} | | the same | |\n");
         }
-        for Difference { others_only, vendor, ours, why, .. } in listed {
-            let who = if *others_only { " of functions other than 0" } else { "" };
+        for Difference { of, vendor, ours, why, .. } in listed {
+            let who = of.text();
             page += &format!("| {name}{who} | {vendor} | {ours} | {why} |\n");
         }
     }
