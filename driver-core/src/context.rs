@@ -74,12 +74,13 @@ impl<'a, P: Platform> Contexts<'a, P> {
         self.renew(Selector::Completion, qid, &completions.to_words())
     }
 
-    /// Disable a TX queue. Every context is tried; the first error is told.
+    /// Disable a TX queue, context by context; the first that fails ends it. The queue is not stopped then, whatever became of
+    /// the others.
     pub(crate) fn stop_tx(&self, qid: Qid) -> Result<(), ContextError> {
         self.invalidate_all(qid, &[Selector::SwDescH2c, Selector::HwDescH2c, Selector::CreditH2c])
     }
 
-    /// Disable an RX queue.
+    /// Disable an RX queue. See [`Contexts::stop_tx`].
     pub(crate) fn stop_rx(&self, qid: Qid) -> Result<(), ContextError> {
         use Selector::{Completion, CreditC2h, HwDescC2h, Prefetch, SwDescC2h};
         self.invalidate_all(qid, &[SwDescC2h, HwDescC2h, CreditC2h, Prefetch, Completion])

@@ -9,6 +9,8 @@
 //! vendor's driver programs 4096 bytes at offset 256 of a 4096-byte page, so that a long frame lands in the neighbour's
 //! page (`spec/driver.md` B-21). Here such a set-up can't be built.
 
+use core::ops::Range;
+
 /// Room before the frame, for headers that XDP prepends: Linux's `XDP_PACKET_HEADROOM`.
 pub const HEADROOM_BYTES: u16 = 256;
 
@@ -45,6 +47,18 @@ pub enum GeometryError {
         /// The longest frame, FCS left out.
         frame_len_bytes: u16,
     },
+    /// The queue's source syncs less of a buffer than the card may write: the rest would be read from a stale cache.
+    #[error(
+        "the card writes {hw_len_bytes} bytes at {HEADROOM_BYTES}, but its page pool syncs bytes {start}..{end} only (offset, max_len)"
+    )]
+    Unsynced {
+        /// The buffer size from the card's table.
+        hw_len_bytes: u16,
+        /// First byte that is synced.
+        start: usize,
+        /// First byte behind it that isn't.
+        end: usize,
+    },
 }
 
 /// A buffer layout that keeps the card inside the page.
@@ -80,6 +94,15 @@ impl BufferGeometry {
     /// [`GeometryError::PastPage`] if the card would write outside it.
     pub fn within(self, room_bytes: usize) -> Result<Self, GeometryError> {
         Self::new(room_bytes, self.hw_len_bytes, self.frame_len_bytes_max)
+    }
+
+    /// The same, if a source that syncs this range of each buffer syncs all that the card may write.
+    pub(crate) fn synced_by(self, Range { start, end }: Range<usize>) -> Result<Self, GeometryError> {
+        let (first, len) = (usize::from(self.headroom()), self.hw_len_bytes);
+        if start <= first && first + usize::from(len) <= end {
+            return Ok(self);
+        }
+        Err(GeometryError::Unsynced { hw_len_bytes: len, start, end })
     }
 
     /// Offset in the page where the card begins to write.
@@ -130,6 +153,16 @@ mod tests {
         assert_eq!(geometry(1472).within(2048), Ok(geometry(1472)));
         let refused = GeometryError::PastPage { hw_len_bytes: 1473, page_bytes: 2048, limit_bytes: 1472 };
         assert_eq!(geometry(1473).within(2048), Err(refused));
+    }
+
+    #[test]
+    fn what_the_card_writes_has_to_be_synced() {
+        let geometry = BufferGeometry::new(4096, 2048, 1518).unwrap();
+        assert_eq!(geometry.synced_by(256..2304), Ok(geometry));
+        for (start, end) in [(257, 4096), (256, 2303), (0, 2048)] {
+            let refused = GeometryError::Unsynced { hw_len_bytes: 2048, start, end };
+            assert_eq!(geometry.synced_by(start..end), Err(refused));
+        }
     }
 
     #[test]

@@ -11,8 +11,8 @@ use driver_core::ethtool::{
 };
 use driver_core::rss::{HashFunction, Key, RssError, Table};
 use driver_core::{
-    Cause, ChangeError, ConfigError, DeviceConfig, Driver, Moderation, QueueFault, QueueState, Side, StopError,
-    TableEntry, TriggerMode,
+    Cause, ChangeError, ConfigError, Deferral, DeviceConfig, Driver, Moderation, NoHook, QueueFault, QueueState, Side,
+    StopError, TableEntry, Thresholds, TriggerMode, TxFlow,
 };
 use proptest::prelude::*;
 use regs::{FuncId, PortId};
@@ -309,6 +309,8 @@ fn fec_is_switched_with_a_reset_and_the_receiver_comes_back() {
     assert_eq!(mock.reg(2, 0x8014), 1, "the receiver is on again");
     let log = mock.take_log();
     let at = |offset| log.iter().position(|access| access.write && access.offset == offset);
+    let receiver_off = log.iter().position(|access| access.write && (access.offset, access.value) == (0x8014, 0));
+    assert!(receiver_off < at(0x82B0), "the MAC's counts are collected once nothing more comes");
     assert!(at(0x82B0) < at(0xC), "the MAC's counts are collected before the reset");
     assert!(at(0xC) < at(0x907C), "RS-FEC changes after the reset, before the transmitter is on");
     driver.down().unwrap();
@@ -344,6 +346,72 @@ fn a_broken_queue_recovers_and_the_others_go_on() {
     let statistics = driver.statistics().unwrap();
     assert_eq!((statistics.get("rx_queue_1_errors"), statistics.get("tx_queue_2_errors")), (Some(1), Some(1)));
     assert_eq!(statistics.get("rx_queue_1_packets"), Some(250));
+}
+
+/// A sender that was told to stop is woken by the queue that comes after; what was set on the old one holds for it.
+#[test]
+fn a_restarted_transmit_queue_wakes_who_waits_and_keeps_what_was_set() {
+    let mock = Mock::new(10);
+    let mut driver = driver_up(&mock, settings());
+    let set = Thresholds { stop_below: 60, wake_at: 62 };
+    let tx = driver.tx(1).unwrap();
+    tx.set_thresholds(set).unwrap();
+    tx.set_completion_ns(77);
+    (0..3).for_each(|n| tx.post(&numbered(n, 60)).unwrap());
+    tx.flush().unwrap();
+    assert!(matches!(tx.flow(), TxFlow::Stopped { .. }));
+    mock.transmit(1, 2);
+    driver.restart_tx(1).unwrap();
+    assert_eq!((driver.tx_totals().completed, driver.tx_totals().abandoned), (2, 1), "a queue that ran");
+    let pair = driver.pair(1).unwrap();
+    assert!(pair.poll(8, &mut NoHook, |_| {}).tx_woken);
+    assert_eq!((pair.tx.flow(), pair.tx.thresholds()), (TxFlow::Open, set));
+    let now_ns = driver_core::Clock::now(&*mock);
+    pair.tx.post(&numbered(0, 60)).unwrap();
+    pair.tx.flush().unwrap();
+    assert_eq!(pair.tx.due_ns(), Some(now_ns + 77));
+    driver.restart_tx(0).unwrap();
+    assert!(!driver.tx(0).unwrap().take_wake(), "nobody waited");
+}
+
+#[test]
+fn a_running_receive_queue_that_is_restarted_counts_what_it_gives_up() {
+    let mock = Mock::new(10);
+    let mut driver = driver_up(&mock, settings());
+    (0..3).for_each(|n| assert!(mock.receive(2, &numbered(n, 60))));
+    driver.restart_rx(2).unwrap();
+    assert_eq!((driver.rx_totals().dropped_stopping, driver.rx_totals().frames), (3, 0));
+    assert_works(&mock, &mut driver);
+}
+
+#[test]
+fn settings_of_single_queues_outlive_a_down_and_an_up() {
+    let mock = Mock::new(10);
+    let mut driver = driver_up(&mock, settings());
+    let set = Thresholds { stop_below: 10, wake_at: 62 };
+    let deferral = Deferral { polls: 2, timeout_ns: 20_000 };
+    let usual = driver.tx(0).unwrap().thresholds();
+    let pair = driver.pair(3).unwrap();
+    pair.tx.set_thresholds(set).unwrap();
+    pair.napi.set_deferral(deferral);
+    driver.down().unwrap();
+    driver.up().unwrap();
+    let pair = driver.pair(3).unwrap();
+    assert_eq!((pair.tx.thresholds(), pair.napi.deferral()), (set, deferral));
+    let pair = driver.pair(0).unwrap();
+    assert_eq!((pair.tx.thresholds(), pair.napi.deferral()), (usual, Deferral::default()));
+    // Thresholds that a larger ring brings with it follow the ring.
+    driver.set_rings(RingsChange { rx: None, tx: Some(512) }).unwrap();
+    assert_eq!(driver.tx(3).unwrap().thresholds(), set);
+    assert_eq!(driver.tx(0).unwrap().thresholds().wake_at, 510 / 4);
+}
+
+#[test]
+fn an_mtu_below_the_padding_is_refused() {
+    let mut driver = driver_up(&Mock::new(10), DeviceConfig { min_tx_frame_len_bytes: 1000, ..settings() });
+    let refused = ConfigError::TxPadding { min_tx_frame_len_bytes: 1000, mtu: 985 };
+    assert_eq!(driver.set_mtu(985), Err(ChangeError::Config(refused)));
+    assert_eq!((driver.config().mtu, driver.set_mtu(986)), (1500, Ok(())));
 }
 
 // ---- many changes

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use common::{Faults, Mock, MockPage, config, numbered};
 use driver_core::hook::{META_BYTES_MAX, RESERVED_BYTES};
 use driver_core::{
-    AdjustError, DeviceConfig, Driver, KeptPages, NoHook, RedirectTarget, RxCounters, TableEntry, TxError, TxQueue,
-    Verdict, WEIGHT, XdpBuff, XdpFrame, XdpHook,
+    AdjustError, DeviceConfig, Driver, KeptPages, NoHook, RedirectTarget, RxCounters, TableEntry, TakenPage, TxError,
+    TxQueue, Verdict, WEIGHT, XdpBuff, XdpFrame, XdpHook,
 };
 use proptest::prelude::*;
 
@@ -355,6 +355,27 @@ fn a_redirected_page_goes_out_elsewhere_and_comes_home() {
     }
     assert_eq!(xdp(pairs[0].rx.counters()), [0, 0, 0, 0, 180, 120, 0]);
     assert_eq!((pairs[1].tx.counters().xdp_xmit, pairs[1].tx.counters().xdp_xmit_errors), (180, 120));
+    driver.return_queues(pairs);
+    driver.remove().unwrap();
+    mock.assert_clean();
+}
+
+/// A redirected frame that is refused is one loss, whatever it was refused for.
+#[test]
+fn a_refused_redirection_is_one_dropped_frame() {
+    let mock = Mock::new(10);
+    let mut driver = driver(&mock, config(2, 64));
+    let mut pairs = driver.take_queues();
+    assert!(mock.receive(0, &numbered(0, 60)));
+    let mut kept = None;
+    pairs[0].rx.poll(1, |frame| kept = frame.take(0).ok()).unwrap();
+    let TakenPage { page, offset, .. } = kept.unwrap();
+    let len_bytes = 1515;
+    let refused = pairs[1].tx.xdp_xmit(XdpFrame { page, offset, len_bytes, meta_len_bytes: 0 }).unwrap_err();
+    assert_eq!(refused.cause, TxError::TooLong { len_bytes, limit: 1514 });
+    let counters = pairs[1].tx.counters();
+    assert_eq!((counters.xdp_xmit_errors, counters.refused, counters.dropped()), (1, 0, 1));
+    pairs[0].rx.give_back(refused.page);
     driver.return_queues(pairs);
     driver.remove().unwrap();
     mock.assert_clean();

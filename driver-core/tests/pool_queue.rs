@@ -207,3 +207,33 @@ fn a_queue_whose_card_could_write_past_its_fragment_is_refused() {
     driver.remove().expect("removed");
     mock.assert_clean();
 }
+
+/// A source comes with pages, and its queue can't be started: they are let go of, whatever stood against it.
+#[test]
+fn a_source_that_gets_no_queue_is_drained() {
+    let filled = |mock: &Arc<Mock>, config| {
+        let mut source = Pool::new(config).expect("a valid pool");
+        let page = source.alloc(&**mock).expect("memory");
+        let page = mock.sync_for_cpu(page, 0, 0);
+        source.put(&**mock, page, 0);
+        source
+    };
+    let stale = PoolConfig { max_len: 2047, ..PoolConfig::default() };
+    for (pool, no_memory) in [(stale, false), (PoolConfig::default(), true)] {
+        let (mock, mut driver) = brought_up(config(1, 64));
+        let up = driver.up_with(|_| {
+            let source = filled(&mock, pool);
+            mock.fail(Faults { no_memory, ..Faults::default() });
+            source
+        });
+        let unsynced = GeometryError::Unsynced { hw_len_bytes: 2048, start: 256, end: 256 + 2047 };
+        match up {
+            Err(UpError::Queue { cause: Cause::Geometry(cause), .. }) => assert_eq!(cause, unsynced),
+            Err(UpError::Queue { cause: Cause::Dma(_), .. }) => assert!(no_memory),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(mock.state().pages_out, 0);
+        driver.remove().expect("a card that answers");
+        mock.assert_clean();
+    }
+}

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use common::{Faults, Mock, config, driver_up, numbered};
 use driver_core::{
-    DeviceConfig, DmaError, DmaMemory, Driver, HEADROOM_BYTES, Page, QueueState, RxQueue, TableEntry, TxError,
+    DeviceConfig, DmaError, DmaMemory, Driver, HEADROOM_BYTES, Page, QueueState, RxQueue, TableEntry, TxError, TxFlow,
 };
 use proptest::prelude::*;
 
@@ -402,6 +402,27 @@ fn the_mtu_in_force_is_the_one_that_was_accepted() {
     assert!(driver.set_mtu(9601).is_err());
     assert!(driver.set_mtu(67).is_err());
     assert_eq!(driver.config().mtu, 9600);
+}
+
+/// Slots for long frames can run out while descriptors are free: their sender is told to wait, and woken.
+#[test]
+fn a_sender_of_long_frames_is_woken_when_a_slot_is_free() {
+    let mock = Mock::new(10);
+    let jumbo = DeviceConfig { max_frame_len_bytes: 9596, mtu: 9582, ..config(1, 128) };
+    let mut driver = driver_up(&mock, jumbo);
+    let tx = driver.tx(0).unwrap();
+    let posted = (0..).take_while(|n| tx.post(&numbered(*n, 9000)).is_ok()).count();
+    assert!(
+        posted < 126 && tx.room() >= tx.thresholds().wake_at,
+        "{posted} frames: slots, not descriptors, are the limit"
+    );
+    assert!(matches!(tx.flow(), TxFlow::Stopped { .. }));
+    tx.post(&numbered(0, 60)).expect("a short frame needs no slot");
+    tx.flush().unwrap();
+    assert_eq!((tx.reap(), tx.take_wake()), (Ok(0), false));
+    mock.transmit(0, 1);
+    assert_eq!((tx.reap(), tx.take_wake()), (Ok(1), true));
+    assert_eq!((tx.flow(), tx.post(&numbered(1, 9000))), (TxFlow::Open, Ok(())));
 }
 
 #[test]

@@ -246,15 +246,12 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     }
 
     /// `ethtool --set-fec`: the function's own port. A CMAC takes it at a reset only, so that the link goes down for a moment
-    /// and frames on their way through it are lost. Counts of the MAC are not: they are collected before.
+    /// and frames on their way through it are lost. Counts of the MAC are not: they are collected once its receiver is off.
     ///
     /// # Errors
     /// [`EthtoolError::NoPort`]: nothing was changed. [`ChangeError::Port`]: the port was tried with the old setting again.
     pub fn set_fec(&mut self, fec: Fec) -> Result<(), ChangeError> {
         let port = self.config.own_port.ok_or(EthtoolError::NoPort)?;
-        if let Some(mac) = &self.mac {
-            mac.collect(self.platform.mmio())?;
-        }
         let before = self.config.rs_fec;
         self.config.rs_fec = fec == Fec::Rs;
         let done = self.renew_port(port);
@@ -269,6 +266,10 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
     fn renew_port(&self, port: regs::PortId) -> Result<(), crate::Cause> {
         let mmio = self.platform.mmio();
         cmac::enable_rx(mmio, port, false)?;
+        // A frame that came after this would be counted and, by the reset, forgotten.
+        if let Some(mac) = &self.mac {
+            mac.collect(mmio)?;
+        }
         cmac::set_up(&*self.platform, &self.config, port)?;
         cmac::enable_rx(mmio, port, self.up)?;
         Ok(())

@@ -30,6 +30,7 @@ use crate::ring::{KeptPages, PageSource, RxQueue, TxLimits, TxQueue};
 use crate::statistics::{Cells, MacStatistics, Worker};
 use crate::wait::Backoff;
 
+use queues::PairSettings;
 pub use queues::{Recovered, Side};
 
 /// The two queues of one index. They may go to a thread of their own ([`Driver::take_queues`]).
@@ -67,7 +68,8 @@ enum Parked<P: Platform, S> {
 ///   bring_up ─► down ── up ─► up ── down ─► down ── remove ─► gone
 /// ```
 ///
-/// Settings outlive an up and a down. Dropping it takes it down and removes it, as far as the card answers.
+/// Settings outlive an up and a down, those of single queues included (thresholds, timers and deferral of a pair go to the
+/// next pair of that number). Dropping it takes it down and removes it, as far as the card answers.
 ///
 /// The driver has no thread and no time of its own: it polls what it is told to poll, and waits only through the
 /// platform's clock.
@@ -89,6 +91,8 @@ pub struct Driver<P: Platform, S: PageSource<P::Dma> = KeptPages<<P as Platform>
     removed: bool,
     /// Settings of single queues ([`Driver::set_coalesce`]) that differ from `config.moderation`.
     moderation: BTreeMap<u16, Moderation>,
+    /// What was set on the queues themselves: transmit thresholds, deferral.
+    pair_settings: BTreeMap<u16, PairSettings>,
     /// What queues and workers have counted, whoever drives them now.
     cells: Cells,
     /// Errors that the card reported, by register.
@@ -120,6 +124,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             receiver_on: false,
             removed: false,
             moderation: BTreeMap::new(),
+            pair_settings: BTreeMap::new(),
             cells: Cells::default(),
             card_errors: ErrorTotals::default(),
             mac,
@@ -236,6 +241,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             let _ = self.switch_port(false);
             self.quiesce();
             let queues = core::mem::take(&mut self.queues);
+            queues.iter().for_each(|pair| self.keep_settings(pair));
             let (tx, rx): (Vec<_>, Vec<_>) = queues.into_iter().map(|pair| (pair.tx, pair.rx)).unzip();
             self.parked.extend(tx.into_iter().map(Parked::Tx));
             self.parked.extend(rx.into_iter().map(Parked::Rx));
@@ -324,7 +330,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         while let Some(tx) = transmitters.next() {
             let rel_qid = tx.rel_qid();
             match self.start_rx(rel_qid, source(rel_qid)) {
-                Ok(rx) => self.queues.push(QueuePair { tx, rx, napi: Napi::default() }),
+                Ok(rx) => self.queues.push(QueuePair { tx, rx, napi: self.new_napi(rel_qid) }),
                 Err(cause) => {
                     self.parked.push(Parked::Tx(tx));
                     self.parked.extend(transmitters.map(Parked::Tx));

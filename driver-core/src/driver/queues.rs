@@ -10,8 +10,10 @@ use regs::context::{CompletionContext, EntrySize, PrefetchContext, SwDescContext
 use super::{Driver, Parked, QueuePair};
 use crate::bringup;
 use crate::error::{Cause, ChangeError, UpError};
+use crate::geometry::{BufferGeometry, GeometryError};
+use crate::napi::{Deferral, Napi};
 use crate::platform::{Clock, Interrupts, Platform};
-use crate::ring::{PageSource, QueueFault, QueueState, RxParts, RxQueue, TxParts, TxQueue};
+use crate::ring::{PageSource, QueueFault, QueueState, RxParts, RxQueue, TxParts, TxQueue, TxSettings};
 
 /// Which of a pair's two queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +46,29 @@ pub struct Recovered {
     pub result: Result<(), ChangeError>,
 }
 
+/// What was set on the queues of a pair themselves: kept for those that come after them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PairSettings {
+    tx: TxSettings,
+    deferral: Deferral,
+}
+
 impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
+    /// Remember what was set on a pair that is going to be stopped.
+    pub(super) fn keep_settings(&mut self, pair: &QueuePair<P, S>) {
+        let settings = PairSettings { tx: pair.tx.settings(), deferral: pair.napi.deferral() };
+        self.pair_settings.insert(pair.rel_qid(), settings);
+    }
+
+    /// The state of polling of a pair that has not been polled.
+    pub(super) fn new_napi(&self, rel_qid: u16) -> Napi {
+        let mut napi = Napi::default();
+        if let Some(kept) = self.pair_settings.get(&rel_qid) {
+            napi.set_deferral(kept.deferral);
+        }
+        napi
+    }
+
     pub(super) fn queue_error(&self, rel_qid: u16, cause: Cause) -> UpError {
         UpError::Queue { qid: self.qid(rel_qid), cause }
     }
@@ -55,7 +79,7 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
 
     pub(super) fn start_tx(&mut self, rel_qid: u16) -> Result<TxQueue<P>, Cause> {
         let qid = self.qid(rel_qid);
-        let queue = TxQueue::new(TxParts {
+        let mut queue = TxQueue::new(TxParts {
             platform: Arc::clone(&self.platform),
             rel_qid,
             qid,
@@ -64,6 +88,9 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             max_frame_len_bytes: self.config.max_frame_len_bytes.saturating_add(4),
             ledger: self.cells.tx_ledger(rel_qid),
         })?;
+        if let Some(kept) = self.pair_settings.get(&rel_qid) {
+            queue.inherit(kept.tx);
+        }
         let context = self.tx_context(rel_qid, queue.ring_addr());
         match bringup::contexts(&*self.platform, &self.config).start_tx(qid, &context) {
             Ok(()) => Ok(queue),
@@ -74,9 +101,15 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         }
     }
 
-    pub(super) fn start_rx(&mut self, rel_qid: u16, source: S) -> Result<RxQueue<P, S>, Cause> {
-        // A source may give less than a page for each buffer.
-        let geometry = self.sizes.geometry.within(source.buffer_bytes(self.platform.dma()))?;
+    pub(super) fn start_rx(&mut self, rel_qid: u16, mut source: S) -> Result<RxQueue<P, S>, Cause> {
+        let geometry = match self.geometry_in(&source) {
+            Ok(geometry) => geometry,
+            Err(cause) => {
+                // It may have pages already.
+                source.drain(self.platform.dma());
+                return Err(cause.into());
+            }
+        };
         let parts = RxParts {
             platform: Arc::clone(&self.platform),
             rel_qid,
@@ -86,7 +119,10 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             moderation: self.moderation_of(rel_qid),
             ledger: self.cells.rx_ledger(rel_qid, &source.statistics()),
         };
-        let mut queue = RxQueue::new(parts, source).map_err(|(cause, _)| cause)?;
+        let mut queue = RxQueue::new(parts, source).map_err(|(cause, mut source)| {
+            source.drain(self.platform.dma());
+            cause
+        })?;
         match self.open_rx(&mut queue) {
             Ok(()) => Ok(queue),
             Err(cause) => {
@@ -94,6 +130,12 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
                 Err(cause)
             }
         }
+    }
+
+    /// The layout of buffers from this source, which may give less than a page for each, and sync less than all of it.
+    fn geometry_in(&self, source: &S) -> Result<BufferGeometry, GeometryError> {
+        let geometry = self.sizes.geometry.within(source.buffer_bytes(self.platform.dma()))?;
+        geometry.synced_by(source.synced())
     }
 
     /// The card's side of a receive queue. Everything on our side is in place: the first frame may come with the doorbell.
@@ -180,24 +222,29 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
             .collect()
     }
 
-    /// Start a transmit queue afresh: the way out of a [`crate::QueueFault`]. Frames that it holds are given up and
-    /// counted.
+    /// Start a transmit queue afresh: the way out of a [`crate::QueueFault`]. Frames that the card has not taken by now are
+    /// given up and counted; senders that wait for room are woken by the new queue, which keeps thresholds and timer.
     ///
     /// # Errors
     /// [`ChangeError`]; the queue is gone then until the next down and up.
     pub fn restart_tx(&mut self, rel_qid: u16) -> Result<(), ChangeError> {
-        let QueuePair { tx, mut rx, napi } = self.remove_pair(rel_qid)?;
+        let QueuePair { mut tx, mut rx, napi } = self.remove_pair(rel_qid)?;
+        // A queue that runs: what is done already is counted so.
+        tx.quiesce(0);
         let contexts = bringup::contexts(&*self.platform, &self.config);
         if let Err(cause) = tx.invalidate(&contexts) {
             self.parked.extend([Parked::Tx(tx), Parked::Rx(rx)]);
             return Err(cause.into());
         }
         self.platform.clock().wait(self.config.timeouts.settle_ns);
-        let worker = tx.worker();
+        let (worker, owes_wake) = (tx.worker(), tx.owes_wake());
         tx.release().into_iter().for_each(|page| rx.give_back(page));
         match self.start_tx(rel_qid) {
             Ok(mut tx) => {
                 tx.assign(&worker);
+                if owes_wake {
+                    tx.wake();
+                }
                 self.insert_pair(QueuePair { tx, rx, napi });
                 Ok(())
             }
@@ -208,12 +255,15 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         }
     }
 
-    /// Start a receive queue afresh: the way out of a [`crate::QueueFault`]. Frames on their way to it are lost to the card.
+    /// Start a receive queue afresh: the way out of a [`crate::QueueFault`]. Of a queue that runs, frames that have come are
+    /// counted as dropped; those on their way to it are lost to the card.
     ///
     /// # Errors
     /// [`ChangeError`]; the queue is gone then until the next down and up.
     pub fn restart_rx(&mut self, rel_qid: u16) -> Result<(), ChangeError> {
-        let QueuePair { tx, rx, napi } = self.remove_pair(rel_qid)?;
+        let QueuePair { tx, mut rx, napi } = self.remove_pair(rel_qid)?;
+        rx.stop_delivery();
+        rx.drain_pending();
         let contexts = bringup::contexts(&*self.platform, &self.config);
         if let Err(cause) = rx.invalidate(&contexts) {
             self.parked.extend([Parked::Tx(tx), Parked::Rx(rx)]);
@@ -237,7 +287,11 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
 
     fn remove_pair(&mut self, rel_qid: u16) -> Result<QueuePair<P, S>, ChangeError> {
         match self.queues.iter().position(|pair| pair.rx.rel_qid() == rel_qid) {
-            Some(at) => Ok(self.queues.remove(at)),
+            Some(at) => {
+                let pair = self.queues.remove(at);
+                self.keep_settings(&pair);
+                Ok(pair)
+            }
             None => Err(ChangeError::NoSuchQueue { rel_qid }),
         }
     }

@@ -440,6 +440,11 @@ impl<D: DmaMemory, R: RecycleRing<D::DevicePage>> PageSource<D> for PagePool<D, 
         }
     }
 
+    fn synced(&self) -> core::ops::Range<usize> {
+        let PoolConfig { offset, max_len, .. } = self.config;
+        offset..offset.saturating_add(max_len)
+    }
+
     fn statistics(&self) -> PoolStatistics {
         PagePool::statistics(self)
     }

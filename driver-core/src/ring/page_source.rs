@@ -1,6 +1,7 @@
 //! Where a receive queue gets its pages.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::platform::{Direction, DmaError, DmaMemory, Page};
 use crate::pool::PoolStatistics;
@@ -18,6 +19,11 @@ pub trait PageSource<D: DmaMemory> {
     /// Bytes of each page or fragment that it gives: the room that a buffer has, headroom and tailroom included.
     fn buffer_bytes(&self, dma: &D) -> usize {
         dma.page_size()
+    }
+
+    /// The bytes of each page or fragment that it syncs between two uses: all that the card writes must lie in them.
+    fn synced(&self) -> Range<usize> {
+        0..usize::MAX
     }
 
     /// What it has counted: page pools do.

@@ -338,6 +338,8 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         if completion.qid != self.qid.0 {
             return Err(QueueFault::WrongQueue { cidx, qid: completion.qid, expected: self.qid.0 });
         }
+        // Frames longer than the MAC's limit are taken: upstream's shell has no such limit on its way to the host, and a user
+        // box may lengthen frames. Nothing that comes from the wire may stop a queue; only what can't lie in its buffers does.
         let len_bytes = completion.len_bytes;
         let descriptors = self.geometry.descriptors_for(len_bytes);
         let outstanding = self.span.distance(self.desc_cidx, self.published);

@@ -77,6 +77,14 @@ pub struct Thresholds {
     pub wake_at: u16,
 }
 
+/// What the user of a queue has set, and which outlives the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TxSettings {
+    /// None: by the size of the ring.
+    thresholds: Option<Thresholds>,
+    completion_ns: u64,
+}
+
 /// Thresholds that would never stop, never wake, or wake at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
@@ -235,7 +243,6 @@ impl<P: Platform> TxQueue<P> {
         };
         let mut slots = Vec::new();
         slots.resize_with(usize::from(span.wrap()), || Slot::Free);
-        let wake_at = (span.capacity() / 4).max(1);
         Ok(Self {
             rel_qid,
             qid,
@@ -249,7 +256,7 @@ impl<P: Platform> TxQueue<P> {
             limits,
             lent_back: Vec::new(),
             received_back: Vec::new(),
-            thresholds: Thresholds { stop_below: 1, wake_at },
+            thresholds: usual_thresholds(span),
             stopped: false,
             woken: false,
             completion_ns: COMPLETION_NS,
@@ -335,6 +342,30 @@ impl<P: Platform> TxQueue<P> {
     /// How long a completion may go unnoticed, ns; counts from the next frame on.
     pub fn set_completion_ns(&mut self, ns: u64) {
         self.completion_ns = ns;
+    }
+
+    /// What a queue that takes this one's place shall go by.
+    pub(crate) fn settings(&self) -> TxSettings {
+        let changed = self.thresholds != usual_thresholds(self.span);
+        TxSettings { thresholds: changed.then_some(self.thresholds), completion_ns: self.completion_ns }
+    }
+
+    /// Take over what was set. Thresholds that the ring is too small for by now stay as they are.
+    pub(crate) fn inherit(&mut self, settings: TxSettings) {
+        self.completion_ns = settings.completion_ns;
+        if let Some(thresholds) = settings.thresholds {
+            let _ = self.set_thresholds(thresholds);
+        }
+    }
+
+    /// Does somebody wait to be woken?
+    pub(crate) fn owes_wake(&self) -> bool {
+        self.stopped || self.woken
+    }
+
+    /// Whoever waited for the queue before this one is woken: it is empty.
+    pub(crate) fn wake(&mut self) {
+        self.woken = true;
     }
 
     pub(crate) fn ring_addr(&self) -> u64 {
@@ -443,7 +474,7 @@ impl<P: Platform> TxQueue<P> {
     ) -> Result<(), PostError<Pg<P>>> {
         let XdpFrame { mut page, offset, len_bytes, .. } = frame;
         if let Err(cause) = self.check_page(&page, offset, len_bytes) {
-            return Err(PostError { page, cause: self.refuse(cause) });
+            return Err(PostError { page, cause: self.decline(cause) });
         }
         let padded = self.pad(&mut page, offset, len_bytes);
         // All of it: its holder may have written anywhere, and the page goes back to a receive ring afterwards.
@@ -451,7 +482,7 @@ impl<P: Platform> TxQueue<P> {
         let page = match self.platform.dma().sync_for_device(page, 0, page_len) {
             Ok(page) => page,
             Err(refused) => {
-                return Err(PostError { page: refused.page, cause: self.refuse(TxError::NoPage(refused.cause)) });
+                return Err(PostError { page: refused.page, cause: self.decline(TxError::NoPage(refused.cause)) });
             }
         };
         let addr = self.platform.dma().buffer_addr(&page, offset, padded).0;
@@ -561,14 +592,27 @@ impl<P: Platform> TxQueue<P> {
     /// Room has changed: does the queue stop or wake?
     fn note_room(&mut self) {
         let room = self.room();
-        if !self.stopped && room < self.thresholds.stop_below {
-            self.stopped = true;
-            self.counters.stopped += 1;
-        } else if self.stopped && room >= self.thresholds.wake_at {
+        if room < self.thresholds.stop_below {
+            self.stop();
+        } else if self.stopped && room >= self.thresholds.wake_at && !self.lacks_slots() {
             self.stopped = false;
             self.woken = true;
             self.counters.woken += 1;
         }
+    }
+
+    /// Senders are to wait: for descriptors, or for a slot.
+    fn stop(&mut self) {
+        if !self.stopped {
+            self.stopped = true;
+            self.counters.stopped += 1;
+        }
+    }
+
+    /// Is every slot for long frames in use? Slots come back with their descriptors, so that a queue that waits for one is
+    /// woken by a reap.
+    fn lacks_slots(&self) -> bool {
+        self.jumbo.as_ref().is_some_and(|jumbo| jumbo.free.is_empty())
     }
 
     /// How many descriptors may be taken back now.
@@ -639,12 +683,22 @@ impl<P: Platform> TxQueue<P> {
         }
     }
 
-    /// Every refusal publishes what came before it: a caller that was told "no" may not come back soon.
+    /// A sender's frame is not taken.
     fn refuse(&mut self, cause: TxError) -> TxError {
         match cause {
-            TxError::Full { .. } => self.counters.full += 1,
             TxError::TooLong { .. } | TxError::Range { .. } => self.counters.refused += 1,
             TxError::NoPage(_) => self.counters.no_page += 1,
+            TxError::Full { .. } | TxError::Stopping | TxError::Fault(_) => {}
+        }
+        self.decline(cause)
+    }
+
+    /// Every refusal publishes what came before it: a caller that was told "no" may not come back soon. A hook's frame counts
+    /// as its own kind of loss, and nowhere else.
+    fn decline(&mut self, cause: TxError) -> TxError {
+        match cause {
+            TxError::Full { .. } => self.counters.full += 1,
+            TxError::TooLong { .. } | TxError::Range { .. } | TxError::NoPage(_) => {}
             TxError::Stopping | TxError::Fault(_) => return cause,
         }
         self.publish_counters();
@@ -705,9 +759,12 @@ impl<P: Platform> TxQueue<P> {
         if self.jumbo.as_ref().is_none_or(|jumbo| jumbo.free.is_empty()) {
             self.collect()?;
         }
-        let outstanding = self.outstanding();
-        let jumbo = self.jumbo.as_mut().ok_or(TxError::Full { outstanding })?;
-        let slot = jumbo.free.pop().ok_or(TxError::Full { outstanding })?;
+        let full = TxError::Full { outstanding: self.outstanding() };
+        let jumbo = self.jumbo.as_mut().ok_or(full)?;
+        let Some(slot) = jumbo.free.pop() else {
+            self.stop();
+            return Err(full);
+        };
         Ok((jumbo.fill(slot, frame, len), Slot::Jumbo(slot)))
     }
 
@@ -784,6 +841,11 @@ impl<P: Platform> TxQueue<P> {
         }
         self.received_back
     }
+}
+
+/// What holds until somebody says otherwise.
+fn usual_thresholds(span: Span) -> Thresholds {
+    Thresholds { stop_below: 1, wake_at: (span.capacity() / 4).max(1) }
 }
 
 impl<C: Coherent> Jumbo<C> {

@@ -78,7 +78,7 @@ macro_rules! counters {
 counters! {
     /// What a receive queue has counted since it was started.
     RxCounters, RxCell {
-        /// Frames handed to the sink.
+        /// Frames that came while the queue ran, whatever the XDP hook then said of them.
         frames,
         /// Their bytes, FCS left out.
         bytes,
@@ -126,9 +126,9 @@ counters! {
         faults,
         /// Times that the ring was full.
         full,
-        /// Frames refused for their length.
+        /// Frames refused for their length, redirected ones left out.
         refused,
-        /// Frames refused for want of a page.
+        /// Frames refused for want of a page, redirected ones left out.
         no_page,
         /// Frames given to the ring that the card never took, because the queue was stopped or failed.
         abandoned,
@@ -138,9 +138,9 @@ counters! {
         stopped,
         /// Times that they were told to go on.
         woken,
-        /// Frames redirected here by the XDP hook of another queue.
+        /// Frames redirected here by the XDP hook of another queue, and taken.
         xdp_xmit,
-        /// Those of them that were not taken.
+        /// Frames redirected here that were not taken.
         xdp_xmit_errors,
     }
 }
@@ -155,7 +155,7 @@ impl RxCounters {
 
 impl TxCounters {
     /// Frames that were to be sent and were not, whatever the reason. One refused because the ring was full is still in the
-    /// caller's hands and doesn't count.
+    /// caller's hands and doesn't count, unless it was redirected here: nobody tries that one again.
     pub fn dropped(&self) -> u64 {
         self.refused + self.no_page + self.abandoned + self.xdp_xmit_errors
     }

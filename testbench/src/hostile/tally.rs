@@ -270,6 +270,7 @@ impl Tally {
                 self.note(match cause {
                     GeometryError::PastPage { .. } => "GeometryError::PastPage",
                     GeometryError::TooSmall { .. } => "GeometryError::TooSmall",
+                    GeometryError::Unsynced { .. } => "GeometryError::Unsynced",
                 });
             }
             Cause::RingTooSmall { .. } => self.note("Cause::RingTooSmall"),
