@@ -237,3 +237,38 @@ fn a_source_that_gets_no_queue_is_drained() {
         mock.assert_clean();
     }
 }
+
+/// Pages of one queue's pool that another queue sends are the pool's to have back: a look for completions, a restart and a
+/// stop must not free them behind its back.
+#[test]
+fn pages_found_in_a_transmit_queue_go_home_to_their_pool() {
+    let (mock, mut driver) = brought_up(config(2, 64));
+    let both_ways = PoolConfig { direction: driver_core::Direction::Bidirectional, ..PoolConfig::default() };
+    driver.up_with(pool(both_ways)).expect("up");
+    let recycler = driver.rx(0).expect("up").source().recycler();
+    let in_ring = driver.rx(0).expect("up").source().in_flight();
+    let redirect = |driver: &mut Driver<Mock, Pool>| {
+        for n in 0..2 {
+            assert!(mock.receive(0, &numbered(n, 60)));
+        }
+        for TakenPage { page, offset, len_bytes } in keep_all(driver).0 {
+            let frame = driver_core::XdpFrame { page, offset, len_bytes, meta_len_bytes: 0 };
+            driver.tx(1).expect("up").xdp_xmit(frame).expect("room");
+        }
+        let tx = driver.tx(1).expect("up");
+        tx.flush().expect("a card that answers");
+        // One is sent, the other under way.
+        mock.transmit(1, 1);
+        assert_eq!(tx.reap(), Ok(1));
+    };
+    redirect(&mut driver);
+    assert_eq!(driver.rx(0).expect("up").source().in_flight(), in_ring + 2);
+    driver.restart_tx(1).expect("a card that answers");
+    let source = driver.rx(0).expect("up").source();
+    assert_eq!((source.in_flight(), source.statistics().recycle.released_refcnt), (in_ring, 0));
+    redirect(&mut driver);
+    driver.down().expect("a card that answers");
+    assert_eq!(recycler.held(), 0);
+    driver.remove().expect("a card that answers");
+    mock.assert_clean();
+}

@@ -26,7 +26,7 @@ use crate::error::{BringUpError, Cause, ChangeError, StopError, UpError};
 use crate::geometry::BufferGeometry;
 use crate::napi::Napi;
 use crate::platform::{Clock, DmaMemory, Interrupts, Platform, Vector};
-use crate::ring::{KeptPages, PageSource, RxQueue, TxLimits, TxQueue};
+use crate::ring::{KeptPages, Leftover, PageSource, RxQueue, TxLimits, TxQueue};
 use crate::statistics::{Cells, MacStatistics, Worker};
 use crate::wait::Backoff;
 
@@ -389,8 +389,8 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Free queues that the card can't reach any more. Pages that a hook had sent back go home first: a receive queue whose
-    /// transmit queue can't be stopped yet waits for it.
+    /// Free queues that the card can't reach any more. Pages that a hook had sent back or redirected go home first: a receive
+    /// queue whose transmit queue can't be stopped yet waits for it.
     fn release(&mut self, stopped: Vec<Parked<P, S>>) {
         let mut receivers = Vec::new();
         let mut sent_back = Vec::new();
@@ -401,19 +401,35 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
                 Parked::Rx(queue) => receivers.push(queue),
             }
         }
-        for (rel_qid, pages) in sent_back {
-            let parked = self.parked.iter_mut().filter_map(|queue| match queue {
-                Parked::Rx(queue) => Some(queue),
-                Parked::Tx(_) => None,
-            });
-            let home = receivers.iter_mut().chain(parked).find(|queue| queue.rel_qid() == rel_qid);
-            match home {
-                Some(queue) => pages.into_iter().for_each(|page| queue.give_back(page)),
-                None => pages.into_iter().for_each(|page| self.platform.dma().free_page(page)),
+        for (rel_qid, Leftover { received, lent }) in sent_back {
+            for page in received {
+                self.send_home(&mut receivers, page, |queue, _| queue.rel_qid() == rel_qid);
+            }
+            for page in lent {
+                self.send_home(&mut receivers, page, RxQueue::owns);
             }
         }
         for queue in receivers {
             queue.release();
+        }
+    }
+
+    /// A page that was found in a transmit queue goes to the receive queue that it belongs to: one of `these`, of the parked, or
+    /// of those that run. One that nobody knows is freed.
+    fn send_home(
+        &mut self,
+        these: &mut [RxQueue<P, S>],
+        page: <P::Dma as DmaMemory>::Page,
+        is_home: impl Fn(&RxQueue<P, S>, &<P::Dma as DmaMemory>::Page) -> bool,
+    ) {
+        let parked = self.parked.iter_mut().filter_map(|queue| match queue {
+            Parked::Rx(queue) => Some(queue),
+            Parked::Tx(_) => None,
+        });
+        let running = self.queues.iter_mut().map(|pair| &mut pair.rx);
+        match these.iter_mut().chain(parked).chain(running).find(|queue| is_home(queue, &page)) {
+            Some(queue) => queue.give_back(page),
+            None => self.platform.dma().free_page(page),
         }
     }
 

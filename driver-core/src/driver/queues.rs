@@ -13,7 +13,7 @@ use crate::error::{Cause, ChangeError, UpError};
 use crate::geometry::{BufferGeometry, GeometryError};
 use crate::napi::{Deferral, Napi};
 use crate::platform::{Clock, Interrupts, Platform};
-use crate::ring::{PageSource, QueueFault, QueueState, RxParts, RxQueue, TxParts, TxQueue, TxSettings};
+use crate::ring::{Leftover, PageSource, QueueFault, QueueState, RxParts, RxQueue, TxParts, TxQueue, TxSettings};
 
 /// Which of a pair's two queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -238,7 +238,11 @@ impl<P: Platform, S: PageSource<P::Dma>> Driver<P, S> {
         }
         self.platform.clock().wait(self.config.timeouts.settle_ns);
         let (worker, owes_wake) = (tx.worker(), tx.owes_wake());
-        tx.release().into_iter().for_each(|page| rx.give_back(page));
+        let Leftover { received, lent } = tx.release();
+        received.into_iter().for_each(|page| rx.give_back(page));
+        for page in lent {
+            self.send_home(core::slice::from_mut(&mut rx), page, RxQueue::owns);
+        }
         match self.start_tx(rel_qid) {
             Ok(mut tx) => {
                 tx.assign(&worker);

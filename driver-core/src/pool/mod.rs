@@ -445,6 +445,12 @@ impl<D: DmaMemory, R: RecycleRing<D::DevicePage>> PageSource<D> for PagePool<D, 
         offset..offset.saturating_add(max_len)
     }
 
+    fn owns(&self, dma: &D, page: &D::Page) -> bool {
+        let whole = page.bytes().len() >= dma.page_size();
+        page.dma_addr()
+            .is_some_and(|addr| if whole { self.shared.names.may_hold(addr) } else { self.fragments.holds(dma, addr) })
+    }
+
     fn statistics(&self) -> PoolStatistics {
         PagePool::statistics(self)
     }

@@ -20,7 +20,7 @@ pub use rx::{ModerationError, RxFrame, RxQueue, TakenPage};
 pub use tx::{PostError, ThresholdError, Thresholds, TxError, TxFlow, TxQueue};
 
 pub(crate) use rx::{Fragments, RxParts};
-pub(crate) use tx::{TxLimits, TxParts, TxSettings};
+pub(crate) use tx::{Leftover, TxLimits, TxParts, TxSettings};
 
 use crate::platform::{DmaError, MmioError};
 

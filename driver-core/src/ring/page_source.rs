@@ -37,6 +37,12 @@ pub trait PageSource<D: DmaMemory> {
     /// [`DmaError::OutOfMemory`] for now; the queue goes on with the pages it has.
     fn acquire(&mut self, dma: &D) -> Result<D::DevicePage, DmaError>;
 
+    /// Is this page, or fragment, one that it has to have back? Asked of pages that are found in a transmit queue. A source
+    /// without accounts need not know: its pages are freed then.
+    fn owns(&self, _dma: &D, _page: &D::Page) -> bool {
+        false
+    }
+
     /// A page that a sink had kept is free again.
     fn give_back(&mut self, dma: &D, page: D::Page);
 

@@ -186,6 +186,11 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         self.source.give_back(self.platform.dma(), page);
     }
 
+    /// Does a page that was found elsewhere belong here?
+    pub(crate) fn owns(&self, page: &Pg<P>) -> bool {
+        self.source.owns(self.platform.dma(), page)
+    }
+
     /// First doorbells: all buffers, then the first notification. The contexts must be in place.
     pub(crate) fn arm(&mut self) -> Result<(), QueueFault> {
         self.publish()?;

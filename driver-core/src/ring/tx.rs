@@ -171,6 +171,14 @@ struct Jumbo<C> {
     free: Vec<u16>,
 }
 
+/// Pages that a queue still had at its end.
+pub(crate) struct Leftover<P> {
+    /// Of the pair's receive queue.
+    pub(crate) received: Vec<P>,
+    /// Lent with their mapping: of some receive queue, or of somebody unknown.
+    pub(crate) lent: Vec<P>,
+}
+
 /// What a new queue is made of.
 pub(crate) struct TxParts<P: Platform> {
     pub(crate) platform: Arc<P>,
@@ -545,13 +553,21 @@ impl<P: Platform> TxQueue<P> {
         Ok(())
     }
 
-    /// Take back what the card has finished with; lent pages are freed. Returns how many frames that were.
+    /// Take back what the card has finished with. Lent pages are freed; one that came mapped is somebody's, a pool's mostly,
+    /// and waits for [`TxQueue::reap_with`], the pair's poll, or the end of the queue. Returns how many frames that were.
     ///
     /// # Errors
     /// [`QueueFault`] if the card's index can't be. Nothing is taken back then.
     pub fn reap(&mut self) -> Result<u16, QueueFault> {
-        let platform = Arc::clone(&self.platform);
-        self.reap_with(|page| platform.dma().free_page(page))
+        let done = self.collect()?;
+        self.free_unmapped();
+        Ok(done)
+    }
+
+    /// Free those lent pages that have no other home than the platform.
+    fn free_unmapped(&mut self) {
+        let unmapped = self.lent_back.extract_if(.., |page| page.dma_addr().is_none());
+        unmapped.for_each(|page| self.platform.dma().free_page(page));
     }
 
     /// Like [`TxQueue::reap`], handing each lent page to `on_page`.
@@ -716,14 +732,15 @@ impl<P: Platform> TxQueue<P> {
     }
 
     /// Take back what the card has finished with. Lent pages wait for whoever reaps next.
-    fn collect(&mut self) -> Result<(), QueueFault> {
-        for _ in 0..self.begin_reap()? {
+    fn collect(&mut self) -> Result<u16, QueueFault> {
+        let done = self.begin_reap()?;
+        for _ in 0..done {
             if let Some(page) = self.release_oldest() {
                 self.lent_back.push(page);
             }
         }
         self.end_reap();
-        Ok(())
+        Ok(done)
     }
 
     /// Descriptors that the card doesn't know of.
@@ -826,20 +843,21 @@ impl<P: Platform> TxQueue<P> {
         contexts.stop_tx(self.qid).map_err(|cause| StopError::Card { qid: self.qid, cause })
     }
 
-    /// Last part, once the card can't reach the memory any more: everything is freed, but for pages of the receive queue,
-    /// which are handed back.
-    pub(crate) fn release(mut self) -> Vec<Pg<P>> {
+    /// Last part, once the card can't reach the memory any more: everything is freed, but for pages that belong to receive
+    /// queues, which are handed back.
+    pub(crate) fn release(mut self) -> Leftover<Pg<P>> {
         self.counters.abandoned += u64::from(self.outstanding());
         self.publish_counters();
         for index in 0..self.span.wrap() {
             if let Some(page) = self.release_slot(index) {
-                self.platform.dma().free_page(page);
+                self.lent_back.push(page);
             }
         }
-        for page in self.pages.drain(..).chain(self.lent_back.drain(..)) {
+        self.free_unmapped();
+        for page in self.pages.drain(..) {
             self.platform.dma().free_page(page);
         }
-        self.received_back
+        Leftover { received: self.received_back, lent: self.lent_back }
     }
 }
 
