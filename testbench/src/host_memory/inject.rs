@@ -23,6 +23,8 @@ impl Request {
 pub(super) struct Inject {
     made: [u64; 3],
     fail: [Range<u64>; 3],
+    /// Requests that were let fail.
+    failed: u64,
     /// Pages and regions together.
     allocations: u64,
     fail_allocations: Range<u64>,
@@ -50,17 +52,22 @@ impl Inject {
         self.made[kind as usize]
     }
 
+    /// How many requests were let fail, of all kinds.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed
+    }
+
     /// Count a request. Does it fail?
     pub(super) fn fails(&mut self, kind: Request) -> bool {
         let made = &mut self.made[kind as usize];
-        let failed = self.fail[kind as usize].contains(made);
+        let mut fails = self.fail[kind as usize].contains(made);
         *made += 1;
-        if kind == Request::Mapping {
-            return failed;
+        if kind != Request::Mapping {
+            fails |= self.fail_allocations.contains(&self.allocations);
+            self.allocations += 1;
         }
-        let failed_allocation = self.fail_allocations.contains(&self.allocations);
-        self.allocations += 1;
-        failed || failed_allocation
+        self.failed += u64::from(fails);
+        fails
     }
 }
 

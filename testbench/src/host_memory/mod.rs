@@ -187,6 +187,11 @@ impl SharedMemory {
         self.lock().inject.made(kind)
     }
 
+    /// Requests that were let fail so far, of all kinds: whether a test that wants failures has had any.
+    pub fn failed_requests(&self) -> u64 {
+        self.lock().inject.failed()
+    }
+
     fn now(&self) -> Time {
         Time(self.now_ps.load(Ordering::Relaxed))
     }

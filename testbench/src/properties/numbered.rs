@@ -13,6 +13,7 @@ use super::coverage::Coverage;
 use super::{Config, Failure, Property, Report, runner};
 use crate::card::{Card, WireFrame, qdma_config};
 use crate::frames::{UDP_HEADERS, udp};
+use crate::host_memory::Request;
 use crate::run::{InFrame, Run, RunError, Setup, Sink};
 
 pub(super) const NUMBERED: Property = Property {
@@ -89,7 +90,7 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     }
     let frames = |step: &Step| packets(0..step.packets);
     let report = runner::sweep(property, config, Coverage::default(), &steps, frames, |step, coverage| {
-        let lost = through(step, config.seed).map_err(|error| format!("{step}: {error}"))?;
+        let Toll { lost, unfed } = through(step, config.seed).map_err(|error| format!("{step}: {error}"))?;
         coverage.add("packets, all in order and once", step.packets);
         if step.day == Day::Stops {
             let stormed = (STOPS - 1) * STORM;
@@ -100,6 +101,12 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
             }
             coverage.add("packets under way at a stop that were lost", lost);
             coverage.add("packets under way at a stop that came", stormed - lost);
+        }
+        if step.day == Day::NoMemory {
+            if unfed == 0 {
+                return Err(format!("{step}: no request for a page failed: memory never ran out"));
+            }
+            coverage.add("requests for a page that failed", unfed);
         }
         Ok(())
     })?;
@@ -116,8 +123,16 @@ fn data(number: u64) -> Vec<u8> {
     udp(0, number, PAYLOAD).unwrap_or_default() // 18 bytes fit a datagram
 }
 
-/// Run one step. Returns how many packets a stop has cost.
-fn through(step: &Step, seed: u64) -> Result<u64, String> {
+/// What a day has cost.
+struct Toll {
+    /// Packets that a stop met under way and that never came.
+    lost: u64,
+    /// Requests for a page that failed.
+    unfed: u64,
+}
+
+/// Run one step.
+fn through(step: &Step, seed: u64) -> Result<Toll, String> {
     let mut bed = Bed { ring: step.ring, ..Bed::plain(1) };
     bed.timing.seed = seed;
     if step.day == Day::Stalls {
@@ -128,7 +143,8 @@ fn through(step: &Step, seed: u64) -> Result<u64, String> {
     let card = choice.make_with(&setup.shape, qdma(step.day, &bed)).map_err(|error| error.to_string())?;
     let mut line = Line::default();
     let memory = run(card, &setup, step, &mut line).map_err(|error| format!("{:#}", anyhow::Error::new(error)))?;
-    line.end(step, &memory)
+    let unfed = line.unfed;
+    Ok(Toll { lost: line.end(step, &memory)?, unfed })
 }
 
 fn setup(bed: &Bed, day: Day) -> Setup {
@@ -157,11 +173,13 @@ fn run(card: Box<dyn Card>, setup: &Setup, step: &Step, line: &mut Line) -> Resu
         }
         Day::Stops => with_stops(&mut run, step.packets, line)?,
         Day::NoMemory => {
-            // Allocations of the replay: first of pages to replace kept ones, and from then on none in steady state.
-            run.bench().memory().fail_allocations(u64::from(step.ring) / 4, step.packets / 3);
+            // The pool has fetched pages by the 64 and has at most 63 to spare, so that it asks for more as soon as a few
+            // are kept, whatever the ring. For pages alone: each failure is a packet that has to be copied.
+            run.bench().memory().fail(Request::Page, 0, step.packets / 3);
             run.replay_with_workers(&mut packets(0..step.packets).iter(), &mut [].iter(), line)?;
         }
     }
+    line.unfed = run.bench().memory().failed_requests();
     line.queue_errors = run.tally().queue_errors.clone();
     let (_, bench) = run.finish()?;
     let memory = bench.memory();
@@ -206,6 +224,8 @@ struct Line {
     /// Packets that a stop met under way: these may be missing.
     storms: Vec<std::ops::Range<u64>>,
     missing: u64,
+    /// Requests for a page that failed.
+    unfed: u64,
     wrong: Option<String>,
     queue_errors: Vec<String>,
 }

@@ -12,6 +12,7 @@ fn allocations_fail_on_request() {
     assert_eq!(dma.alloc_page().expect_err("the second"), DmaError::OutOfMemory { len_bytes: PAGE_SIZE });
     assert!(dma.alloc_coherent(64).is_err());
     assert!(dma.alloc_page().is_ok());
+    assert_eq!(memory.failed_requests(), 2);
 }
 
 #[test]
@@ -28,6 +29,7 @@ fn each_kind_fails_by_itself() {
         let failed = asked.fold([0; 3], |sum, one| [sum[0] + one[0], sum[1] + one[1], sum[2] + one[2]]);
         let expected = Request::ALL.map(|other| u32::from(other == kind));
         assert_eq!(failed, expected, "{kind:?}");
+        assert_eq!(memory.failed_requests(), 1, "{kind:?}");
     }
 }
 
