@@ -27,29 +27,45 @@ fn script(folder: &Folder, lines: &str, options: &[&str]) -> Ran {
 
 /// Run a script that must end well, and compare what it says with the transcript beside it.
 #[track_caller]
-fn transcript(name: &str, card: &str) {
+fn transcript(name: &str, options: &[&str], card: &str) {
     let folder = folder();
     let path = manifest(&format!("tests/console/{name}.onic"));
-    let ran = folder.onic(&["console", &path.display().to_string(), "--card", card, "--echo"]).code(0);
+    let path_name = path.display().to_string();
+    let ran = folder.onic(&[&["console", &path_name, "--card", card, "--echo"], options].concat()).code(0);
+    let out: String = ran.out().lines().map(|line| format!("{}\n", without_chance(line))).collect();
     let expected = path.with_extension("txt");
     if std::env::var_os("ONIC_BLESS").is_some() {
-        std::fs::write(&expected, ran.out()).expect("the tests' folder");
+        std::fs::write(&expected, out).expect("the tests' folder");
         return;
     }
     let expected = std::fs::read_to_string(&expected).unwrap_or_default();
-    let (got, mut last) = (ran.out(), "");
-    for (number, (want, have)) in expected.lines().zip(got.lines()).enumerate() {
+    let mut last = "";
+    for (number, (want, have)) in expected.lines().zip(out.lines()).enumerate() {
         if want.starts_with("> ") {
             last = want;
         }
         assert_eq!(want, have, "{name}, line {} of the transcript, after `{last}`", number + 1);
     }
-    assert_eq!(expected.lines().count(), got.lines().count(), "{name}: lines");
+    assert_eq!(expected.lines().count(), out.lines().count(), "{name}: lines");
+}
+
+/// A line without the value of a row of statistics that hangs on the cycle: how many frames one poll finds.
+fn without_chance(line: &str) -> String {
+    match line.split_once(": ") {
+        Some((name, _)) if name.contains("rx_pp_") || name.ends_with("_doorbells") || name.ends_with("_credits") => {
+            format!("{name}: *")
+        }
+        _ => line.into(),
+    }
 }
 
 /// Every script, on a card.
 fn transcripts(card: &str) {
-    ["settings", "traffic", "faults", "registers"].iter().for_each(|name| transcript(name, card));
+    for name in ["settings", "traffic", "faults", "registers"] {
+        transcript(name, &[], card);
+    }
+    // Each queue has the same rows.
+    transcript("statistics", &["--shape", "1x1,queues=1"], card);
 }
 
 #[test]
