@@ -20,8 +20,8 @@ pub struct NicConfig {
     pub ports: Vec<PortId>,
     /// The function's own.
     pub own_port: Option<PortId>,
-    /// Raise interrupts. Without, the host polls of its own accord.
-    pub interrupts: bool,
+    /// Once frames have come, the host polls so often of its own accord, ns, and wants no interrupts.
+    pub deferred_ns: Option<u64>,
 }
 
 /// A frame handed up.
@@ -45,7 +45,7 @@ pub enum Work {
 }
 
 /// How a poll ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Polled {
     /// Frames handled.
     pub work: usize,
@@ -53,6 +53,8 @@ pub struct Polled {
     pub done: bool,
     /// The driver has scheduled its own next poll.
     pub rescheduled: bool,
+    /// What stopped the pair's transmit queue.
+    pub trouble: Option<String>,
 }
 
 /// Why a frame was not taken.
@@ -119,9 +121,13 @@ pub trait Nic {
     /// Send a frame; with `more`, others follow at once and the doorbell may wait for them.
     fn send(&mut self, queue: u16, frame: &[u8], more: bool) -> Result<(), Refusal>;
     /// In how many ns the driver's timer wants to run.
-    fn timer_ns(&self) -> Option<u64>;
-    /// It runs.
-    fn on_timer(&mut self) -> Result<(), String>;
+    fn timer_ns(&mut self) -> Option<u64>;
+    /// It runs. Queues come back that are to be polled at once.
+    fn on_timer(&mut self) -> Result<Vec<u16>, String>;
+    /// The driver's own NAPI says when polls are due that no interrupt asks for; else the host plans them.
+    fn plans_polls(&self) -> bool {
+        false
+    }
     /// Frames taken to send whose memory the driver still holds.
     fn unfreed(&self) -> u64;
     /// Start a queue pair afresh after an error.

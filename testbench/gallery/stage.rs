@@ -122,6 +122,8 @@ pub struct Stage<'a> {
     watchdogs: Vec<Arc<Watchdog>>,
     /// Functions whose interface is up.
     is_up: BTreeSet<usize>,
+    /// Queues whose polls the host does not end: they have had frames.
+    unended: BTreeSet<(usize, u16)>,
     polls: Vec<Due>,
     timers: Vec<Option<Time>>,
     to_send: VecDeque<Outgoing>,
@@ -154,6 +156,7 @@ impl<'a> Stage<'a> {
             nics: (0..functions).map(|_| None).collect(),
             watchdogs: (0..functions).map(|_| Arc::new(Watchdog::default())).collect(),
             is_up: BTreeSet::new(),
+            unended: BTreeSet::new(),
             polls: Vec::new(),
             timers: vec![None; functions],
             to_send: VecDeque::new(),
@@ -218,7 +221,7 @@ impl<'a> Stage<'a> {
             max_frame_len_bytes: shape.max_pkt_len - 4,
             own_port: ports.get(func).copied(),
             ports,
-            interrupts: !self.conditions.deferred,
+            deferred_ns: self.conditions.deferred.then_some(DEFERRED_PS / 1_000),
         };
         let (platform, watchdog) = Bent::new(&self.bench, &self.bench.function(id), self.conditions.bend);
         watchdog.begin(self.now().as_ns());
@@ -304,10 +307,6 @@ impl<'a> Stage<'a> {
         let up = self.outcome_of("up", result);
         if up {
             self.is_up.insert(func);
-            if self.conditions.deferred {
-                let at = self.now();
-                self.polls.extend((0..self.queues()).map(|queue| Due { at, func, queue }));
-            }
         }
         Ok(up)
     }
@@ -318,6 +317,7 @@ impl<'a> Stage<'a> {
     /// [`Over`].
     pub fn down(&mut self, func: usize) -> Result<bool, Over> {
         self.is_up.remove(&func);
+        self.unended.retain(|(of, _)| *of != func);
         let result = self.call(func, |nic| nic.down())?;
         self.polls.retain(|due| due.func != func);
         self.to_send.retain(|frame| frame.func != func);
@@ -474,7 +474,7 @@ impl<'a> Stage<'a> {
     }
 
     fn schedule(&mut self, func: usize, queue: u16) {
-        if self.conditions.deferred {
+        if self.unended.contains(&(func, queue)) {
             let text =
                 format!("fn{func} queue {queue}: an interrupt came although the host had refused to end its poll");
             self.see("contract", format!("fn{func} queue {queue}"), text);
@@ -544,7 +544,11 @@ impl<'a> Stage<'a> {
                 return Ok(());
             }
         };
-        let Polled { work, done, rescheduled } = polled;
+        let Polled { work, done, rescheduled, trouble } = polled;
+        if let Some(text) = trouble {
+            self.told(format!("fn{func} queue {queue}: {text}"));
+            self.recover(func, queue)?;
+        }
         let place = format!("fn{func} queue {queue}");
         if work > budget {
             let text = format!("{place}: a poll with a budget of {budget} handled {work} frames");
@@ -555,9 +559,14 @@ impl<'a> Stage<'a> {
             self.see("contract", place, text);
         }
         let now = self.now();
-        if self.conditions.deferred {
+        if self.conditions.deferred && work > 0 {
+            self.unended.insert((func, queue));
+        }
+        let again = budget > 0 && !done && work >= budget;
+        let plans = self.nics[func].as_ref().is_some_and(|nic| nic.plans_polls());
+        if self.conditions.deferred && !plans {
             self.polls.push(Due { at: now.saturating_add(DEFERRED_PS), func, queue });
-        } else if budget > 0 && !done && work >= budget {
+        } else if again {
             self.polls.push(Due { at: now.saturating_add(AGAIN_PS), func, queue });
         }
         Ok(())
@@ -576,10 +585,13 @@ impl<'a> Stage<'a> {
         let now = self.now();
         if self.timers[func].is_some_and(|due| due <= now) {
             self.timers[func] = None;
-            if let Err(text) = self.call(func, |nic| nic.on_timer())? {
-                self.told(text);
-                for queue in 0..self.queues() {
-                    self.recover(func, queue)?;
+            match self.call(func, |nic| nic.on_timer())? {
+                Ok(due) => self.polls.extend(due.into_iter().map(|queue| Due { at: now, func, queue })),
+                Err(text) => {
+                    self.told(text);
+                    for queue in 0..self.queues() {
+                        self.recover(func, queue)?;
+                    }
                 }
             }
         }
@@ -652,6 +664,7 @@ impl<'a> Stage<'a> {
 
     /// What should have happened by now and has not. Frames in transmit rings first: a poll may take them back.
     fn look_for_stalls(&mut self) -> Result<(), Over> {
+        self.look_for_waiting();
         for func in self.is_up.clone() {
             let held = self.call(func, |nic| nic.unfreed())?;
             if held > 0 && !self.faults.holds() && !self.look_for_unsent() {
@@ -663,6 +676,30 @@ impl<'a> Stage<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Frames that wait to be sent, or at a wire, although nothing has moved for a long time.
+    fn look_for_waiting(&mut self) {
+        let stuck = self.to_send.iter().find(|frame| self.is_up.contains(&frame.func));
+        if let Some(Outgoing { func, queue, number, .. }) = stuck
+            && !self.faults.holds()
+        {
+            let place = format!("fn{func} TX queue {queue}");
+            let text = format!("{place}: frame {number} waits to be sent, and the queue is not woken");
+            let (packet, time) = (Some(*number), Some(self.now()));
+            self.evidence.seen.push(Caught { by: "liveness", place, text, packet, time });
+        }
+        for port in (0..self.conditions.shape.ports).map(PortId) {
+            let queued = self.bench.wire_queued(port);
+            if queued > 0 {
+                let place = format!("port{}", port.0);
+                self.see(
+                    "liveness",
+                    place.clone(),
+                    format!("{place}: {queued} frames wait at the wire, and none goes in"),
+                );
+            }
+        }
     }
 
     /// A poll that nobody asked for finds nothing, unless frames were forgotten in the ring.

@@ -3,23 +3,32 @@
 use std::sync::Arc;
 
 use driver_core::rss::Table;
-use driver_core::{Clock as _, DeviceConfig, DmaMemory, Driver, Interrupts as _, Platform, TableEntry, TxError};
+use driver_core::{
+    Clock as _, Deferral, DeviceConfig, DmaMemory, Driver, Interrupts as _, Next, NoHook, Platform, TableEntry,
+    TxError, TxFlow,
+};
 use models::time::Time;
+use std::collections::BTreeSet;
 
 use super::nic::{MacTotals, Nic, NicConfig, Polled, Received, Refusal, Totals, Work};
-use super::seams::Bent;
+use super::seams::{Bent, BentDma};
+use crate::pool_ring::PoolOn;
 
-/// How often transmit completions are looked for while there are some to come, ns: OpenNIC has no interrupt for them.
-const REAP_NS: u64 = 2_000;
 /// Every so many frames the stack keeps one's page until the next poll.
 const KEPT_EVERY: u64 = 4;
 
-type Page = <<Bent as Platform>::Dma as DmaMemory>::Page;
+type Page = <BentDma as DmaMemory>::Page;
+/// The driver as every run has it: receive queues take their pages from a page pool.
+type Core = Driver<Bent, PoolOn<BentDma>>;
 
 /// The driver, and what a kernel would do around it.
 pub struct TrueDriver {
     /// `None` once it is removed.
-    driver: Option<Driver<Bent>>,
+    driver: Option<Core>,
+    /// How long its NAPI keeps interrupts off.
+    deferral: Deferral,
+    /// Transmit queues that have stopped the stack and not woken it yet.
+    stopped: BTreeSet<u16>,
     inbox: Vec<Received>,
     /// Pages that the stack kept, with their queues.
     kept: Vec<(u16, Page)>,
@@ -43,14 +52,23 @@ impl TrueDriver {
             own_port: config.own_port,
             ..DeviceConfig::new(config.func)
         };
-        device.moderation.interrupt = config.interrupts;
         // A thousand times what a reset takes; on RTL each further look costs a thousand cycles.
         device.timeouts.reset_ns = 2_000_000;
         let driver = Driver::bring_up(platform, device).map_err(|error| error.to_string())?;
-        Ok(TrueDriver { driver: Some(driver), inbox: Vec::new(), kept: Vec::new(), frames: 0, last: Totals::default() })
+        // Once frames have come, interrupts stay off for good.
+        let deferral = config.deferred_ns.map(|timeout_ns| Deferral { polls: u32::MAX, timeout_ns });
+        Ok(TrueDriver {
+            driver: Some(driver),
+            deferral: deferral.unwrap_or_default(),
+            stopped: BTreeSet::new(),
+            inbox: Vec::new(),
+            kept: Vec::new(),
+            frames: 0,
+            last: Totals::default(),
+        })
     }
 
-    fn driver(&mut self) -> Result<&mut Driver<Bent>, String> {
+    fn driver(&mut self) -> Result<&mut Core, String> {
         self.driver.as_mut().ok_or_else(|| "the function was removed".to_string())
     }
 
@@ -68,7 +86,12 @@ impl TrueDriver {
 
 impl Nic for TrueDriver {
     fn up(&mut self) -> Result<(), String> {
-        self.driver()?.up().map_err(|error| error.to_string())
+        self.stopped.clear();
+        let deferral = self.deferral;
+        let driver = self.driver()?;
+        driver.up_with(|_| PoolOn::default()).map_err(|error| error.to_string())?;
+        driver.queues().iter_mut().for_each(|pair| pair.napi.set_deferral(deferral));
+        Ok(())
     }
 
     fn down(&mut self) -> Result<(), String> {
@@ -86,14 +109,20 @@ impl Nic for TrueDriver {
     }
 
     fn interrupts(&mut self) -> Vec<Work> {
-        let Some(driver) = &self.driver else { return Vec::new() };
+        let Some(driver) = &mut self.driver else { return Vec::new() };
         let mut work = Vec::new();
         while let Some(vector) = driver.platform().interrupts().take() {
             if driver.error_vector() == Some(vector) {
                 work.push(Work::Errors);
-            } else {
-                let queues = (0..driver.config().queues).filter(|&queue| driver.vector_of(queue) == vector);
-                work.extend(queues.map(Work::Poll));
+                continue;
+            }
+            for queue in
+                (0..driver.config().queues).filter(|&queue| driver.vector_of(queue) == vector).collect::<Vec<_>>()
+            {
+                // One that is scheduled is polled anyway.
+                if driver.pair(queue).is_some_and(|pair| pair.napi.schedule()) {
+                    work.push(Work::Poll(queue));
+                }
             }
         }
         work
@@ -104,8 +133,8 @@ impl Nic for TrueDriver {
         let (inbox, kept, frames) = (&mut self.inbox, &mut self.kept, &mut self.frames);
         let Some(driver) = &mut self.driver else { return Ok(Polled { done: true, ..Polled::default() }) };
         let time = Time::from_ns(driver.platform().clock().now());
-        let Some(rx) = driver.rx(queue) else { return Ok(Polled { done: true, ..Polled::default() }) };
-        let work = rx.poll(budget, |frame| {
+        let Some(pair) = driver.pair(queue) else { return Ok(Polled { done: true, ..Polled::default() }) };
+        let polled = pair.poll(budget, &mut NoHook, |frame| {
             inbox.push(Received { queue, data: frame.segments().flatten().copied().collect(), time });
             *frames += 1;
             if frames.is_multiple_of(KEPT_EVERY)
@@ -114,8 +143,14 @@ impl Nic for TrueDriver {
                 kept.push((queue, taken.page));
             }
         });
-        let work = work.map_err(|fault| fault.to_string())?;
-        Ok(Polled { work, done: work < budget, rescheduled: false })
+        if polled.tx_woken && pair.tx.flow() == TxFlow::Open {
+            self.stopped.remove(&queue);
+        }
+        let trouble = polled.sent.err().map(|fault| format!("tx: {fault}"));
+        match polled.received {
+            Ok(work) => Ok(Polled { work, done: polled.next != Next::Again, rescheduled: false, trouble }),
+            Err(fault) => Err(trouble.into_iter().chain([format!("rx: {fault}")]).collect::<Vec<_>>().join("; ")),
+        }
     }
 
     fn received(&mut self) -> Vec<Received> {
@@ -128,16 +163,20 @@ impl Nic for TrueDriver {
     }
 
     fn may_send(&mut self, queue: u16) -> bool {
-        let Some(tx) = self.driver.as_mut().and_then(|driver| driver.tx(queue)) else { return false };
-        tx.room() > 0 || (tx.reap().is_ok() && tx.room() > 0)
+        !self.stopped.contains(&queue)
     }
 
     fn send(&mut self, queue: u16, frame: &[u8], more: bool) -> Result<(), Refusal> {
         let tx = self.driver.as_mut().and_then(|driver| driver.tx(queue));
         let tx = tx.ok_or_else(|| Refusal::Dropped("the interface is down".into()))?;
         let failed = |error: &dyn std::fmt::Display| Refusal::Failed(error.to_string());
-        match tx.post(frame) {
-            Ok(()) if more => Ok(()),
+        let posted = tx.post(frame);
+        if tx.flow() != TxFlow::Open {
+            self.stopped.insert(queue);
+        }
+        match posted {
+            // The stack has nothing more for a queue that is stopped.
+            Ok(()) if more && tx.flow() == TxFlow::Open => Ok(()),
             Ok(()) => tx.flush().map_err(|fault| failed(&fault)),
             Err(TxError::Full { .. }) => Err(Refusal::Busy),
             Err(TxError::Fault(fault)) => Err(failed(&fault)),
@@ -145,16 +184,36 @@ impl Nic for TrueDriver {
         }
     }
 
-    fn timer_ns(&self) -> Option<u64> {
-        (self.unfreed() > 0).then_some(REAP_NS)
+    fn timer_ns(&mut self) -> Option<u64> {
+        let driver = self.driver.as_mut()?;
+        let now_ns = driver.platform().clock().now();
+        let due = driver.queues().iter().filter_map(|pair| pair.due_ns()).min();
+        due.map(|due_ns| due_ns.saturating_sub(now_ns))
     }
 
-    fn on_timer(&mut self) -> Result<(), String> {
-        let mut result = Ok(());
-        for pair in self.driver()?.queues() {
-            result = result.and(pair.tx.reap().map(|_| ()).map_err(|fault| format!("tx {}: {fault}", pair.tx.qid())));
+    /// Transmit completions are looked for with a budget of 0, as they are all that is due then.
+    fn on_timer(&mut self) -> Result<Vec<u16>, String> {
+        let driver = self.driver()?;
+        let now_ns = driver.platform().clock().now();
+        let (mut late, mut due) = (Vec::new(), Vec::new());
+        for pair in driver.queues() {
+            let is_due = |at: Option<u64>| at.is_some_and(|at| at <= now_ns);
+            if is_due(pair.napi.deferred_until_ns()) && pair.napi.schedule() {
+                due.push(pair.rx.rel_qid());
+            } else if is_due(pair.tx.due_ns()) {
+                late.push(pair.rx.rel_qid());
+            }
         }
-        result
+        let mut trouble = Ok(());
+        for queue in late {
+            let polled = self.poll(queue, 0, true)?;
+            trouble = trouble.and(polled.trouble.map_or(Ok(()), Err));
+        }
+        trouble.map(|()| due)
+    }
+
+    fn plans_polls(&self) -> bool {
+        true
     }
 
     fn unfreed(&self) -> u64 {
@@ -163,10 +222,11 @@ impl Nic for TrueDriver {
         totals.posted - totals.completed - totals.abandoned
     }
 
-    fn recover(&mut self, queue: u16) -> Result<(), String> {
+    fn recover(&mut self, _queue: u16) -> Result<(), String> {
         self.return_kept();
-        let driver = self.driver()?;
-        driver.restart_tx(queue).and_then(|()| driver.restart_rx(queue)).map_err(|error| error.to_string())
+        let recovered = self.driver()?.recover();
+        self.stopped.retain(|queue| recovered.iter().all(|one| one.rel_qid != *queue));
+        recovered.into_iter().try_for_each(|one| one.result).map_err(|error| error.to_string())
     }
 
     fn totals(&mut self) -> Totals {

@@ -6,7 +6,8 @@ mod common;
 use common::Folder;
 use testbench::card::Choice;
 use testbench::gallery::sweep::sweep;
-use testbench::gallery::{ROWS, Sound, Standing, scenarios, try_row, try_sound};
+use testbench::gallery::vendor::{Fault, Vendor, tx};
+use testbench::gallery::{ROWS, Sound, Standing, Subject, scenarios, try_row, try_sound, try_subject};
 
 /// Seeds of each scenario here; `onic gallery` takes 1000.
 const SEEDS: u64 = 4;
@@ -20,6 +21,8 @@ fn every_mutant_is_caught(card: &str) {
         assert_eq!(found.is_some(), matches!(row.standing, Standing::Here(_)), "{}: {}", row.id, row.broken);
         let Some((seed, reports)) = found else { continue };
         let first = &reports[0];
+        let Standing::Here(mutant) = &row.standing else { unreachable!("it was caught") };
+        assert_eq!(first.by, mutant.by, "{}: {first:?}", row.id);
         assert!(!first.place.is_empty() && (first.packet.is_some() || first.time.is_some()), "{}: {first:?}", row.id);
         assert!(seed <= 20, "{} needs seed {seed}", row.id);
         caught += 1;
@@ -86,6 +89,8 @@ fn the_command_prints_a_row_and_its_report() {
         assert!(out.contains(part), "no `{part}` in:\n{out}");
     }
     folder.onic(&["gallery", "B-99"]).code(2).says("no `B-99`");
+    // A row without a mutant compares nothing.
+    folder.onic(&["gallery", "B-42"]).code(4);
 }
 
 #[test]
@@ -98,4 +103,23 @@ fn the_whole_table_fits_and_names_every_row() {
     let widest = out.lines().map(|line| line.chars().count()).max().unwrap_or(0);
     assert!(widest <= 120, "{widest} columns:\n{out}");
     assert!(out.contains("40 of 51 caught"), "{out}");
+}
+
+/// A transmit queue that the stack was told to leave alone must be woken, or it is said that it was not.
+#[test]
+fn a_queue_that_is_stopped_and_never_woken_is_caught() {
+    fn never_wake(vendor: &mut Vendor, queue: u16) -> Result<(), Fault> {
+        let is_stopped = |vendor: &Vendor| vendor.tx[usize::from(queue)].as_ref().is_some_and(|tx| tx.stopped);
+        let stopped = is_stopped(vendor);
+        tx::clean(vendor, queue)?;
+        if let Some(tx) = &mut vendor.tx[usize::from(queue)] {
+            tx.stopped |= stopped;
+        }
+        Ok(())
+    }
+    let full = scenarios::ALL.iter().find(|scenario| scenario.name == "full ring").expect("it is there");
+    let subject = Subject::Vendor(|ways| ways.clean = never_wake);
+    let caught = try_subject(full, subject, &Choice::named("model"), 1).expect("a card");
+    let stall = caught.iter().find(|caught| caught.by == "liveness").expect("it is caught");
+    assert!(stall.text.contains("the queue is not woken"), "{caught:?}");
 }

@@ -1,8 +1,8 @@
 //! Start and stop of queues.
 
-use driver_core::{Coherent as _, Interrupts as _, Platform as _, Vector};
+use driver_core::{Coherent as _, DmaMemory as _, Interrupts as _, Platform as _, Vector};
 
-use crate::gallery::heap::oops;
+use crate::gallery::heap::deref;
 use crate::gallery::vendor::queues::{contexts_of, invalidate_rx, invalidate_tx, listen, start_rx};
 use crate::gallery::vendor::rx::RxQueue;
 use crate::gallery::vendor::tx::TxQueue;
@@ -93,12 +93,14 @@ pub fn log_what_is_left(vendor: &mut Vendor, queue: TxQueue) {
 }
 
 /// The pages are counted by the completion ring's entries.
-pub fn clear_by_completions(vendor: &mut Vendor, queue: RxQueue) {
-    let (count, slots) = (queue.completion_entries - 1, queue.slots.len());
-    if usize::from(count) > slots {
-        oops(format!("rx_queue[{}]->buffer[{slots}]: an array of {slots} read to {count}", queue.queue));
+pub fn clear_by_completions(vendor: &mut Vendor, mut queue: RxQueue) {
+    let dma = vendor.platform.dma();
+    for index in 0..usize::from(queue.completion_entries - 1) {
+        let slot = deref(queue.slots.get_mut(index), &format!("rx_queue[{}]->buffer[{index}]", queue.queue));
+        if let Some(page) = slot.take() {
+            dma.free_page(dma.unmap(page, 0));
+        }
     }
-    crate::gallery::vendor::queues::clear_rx(vendor, queue);
 }
 
 /// Every receive poll cleans every transmit queue, by its pointer.

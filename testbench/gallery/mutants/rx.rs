@@ -92,5 +92,5 @@ pub fn always_arm(
 ) -> Result<Polled, Fault> {
     rx::publish(vendor, queue)?;
     rx::credit(vendor, queue, true)?;
-    Ok(Polled { work, done: work < budget, rescheduled: false })
+    Ok(Polled { work, done: work < budget, rescheduled: false, trouble: None })
 }

@@ -353,17 +353,17 @@ impl Nic for Vendor {
         tx::send(self, queue, frame, more)
     }
 
-    fn timer_ns(&self) -> Option<u64> {
+    fn timer_ns(&mut self) -> Option<u64> {
         (self.ways.timer_ns)(self)
     }
 
-    fn on_timer(&mut self) -> Result<(), String> {
+    fn on_timer(&mut self) -> Result<Vec<u16>, String> {
         for queue in 0..self.config.queues {
             if self.tx[usize::from(queue)].is_some() {
                 words((self.ways.clean)(self, queue))?;
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     fn unfreed(&self) -> u64 {

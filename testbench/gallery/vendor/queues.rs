@@ -183,7 +183,7 @@ fn arm_rx(vendor: &mut Vendor, queue: u16) -> Result<(), Fault> {
     // The vector is one of those that were granted.
     let _ = vendor.platform.interrupts().enable(Vector(queue));
     rx::publish(vendor, queue)?;
-    rx::credit(vendor, queue, vendor.config.interrupts)
+    rx::credit(vendor, queue, true)
 }
 
 /// Switch the function's port.

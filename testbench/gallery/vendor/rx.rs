@@ -180,7 +180,7 @@ fn poll_uncounted(vendor: &mut Vendor, queue: u16, budget: usize, may_finish: bo
         let Some(completion) = (vendor.ways.next)(vendor, queue, work == 0)? else { break };
         if !deliver(vendor, queue, &completion)? {
             // Nothing was finished, and nobody will come back.
-            return Ok(Polled { work, done: true, rescheduled: false });
+            return Ok(Polled { work, done: true, rescheduled: false, trouble: None });
         }
         work += 1;
         give_back_some(vendor, queue)?;
@@ -212,11 +212,11 @@ fn give_back_some(vendor: &mut Vendor, queue: u16) -> Result<(), Fault> {
 pub fn finish(vendor: &mut Vendor, queue: u16, work: usize, budget: usize, may_finish: bool) -> Result<Polled, Fault> {
     let done = work < budget;
     if budget > 0 {
-        let arm = done && may_finish && vendor.config.interrupts;
+        let arm = done && may_finish;
         publish(vendor, queue)?;
         credit(vendor, queue, arm)?;
     }
-    Ok(Polled { work, done, rescheduled: false })
+    Ok(Polled { work, done, rescheduled: false, trouble: None })
 }
 
 /// The status first, for its errors; then the entry, by its color; then, past the barrier, what it speaks of.

@@ -44,6 +44,7 @@ struct Silence {
 
 pub(super) fn run(args: &GalleryArgs) -> Result<Exit, Failure> {
     let rows = rows(&args.ids)?;
+    let compares = rows.iter().any(|row| matches!(row.standing, Standing::Here(_)));
     let card = Choice::named(&args.card);
     let failed = |error: ExecuteError| load::no_card(error);
     let shown = rows
@@ -66,7 +67,12 @@ pub(super) fn run(args: &GalleryArgs) -> Result<Exit, Failure> {
         print_silence(&silence, &args.card);
         print_verdict(&shown, &missed, alarms);
     }
-    Ok(if passed { Exit::Agreed } else { Exit::Difference })
+    Ok(match passed {
+        // None of the rows asked for has a mutant.
+        true if !compares => Exit::NothingCompared,
+        true => Exit::Agreed,
+        false => Exit::Difference,
+    })
 }
 
 /// The rows asked for, all without.
