@@ -63,7 +63,7 @@ fn crash(evidence: &Evidence) -> Option<Caught> {
 
 fn memory(by: &'static str, violation: &Violation) -> Caught {
     let Violation { func, addr, time, .. } = violation;
-    let place = format!("fn{} page {:#x}, {}", func.0, addr & !0xfff, violation.rule_id());
+    let place = format!("fn{} {:#x}, {}", func.0, addr & !0xfff, violation.rule_id());
     Caught { by, place, text: violation.to_string(), packet: None, time: Some(*time) }
 }
 
