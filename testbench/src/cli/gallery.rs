@@ -19,9 +19,6 @@ use crate::outcome::cycle_before;
 
 /// So many faults of the whole gallery must be caught.
 const LEAST: usize = 30;
-/// Seeds of each scenario that driver-core must be silent on, where runs are cheap and where they are not.
-const SEEDS_MODEL: u64 = 1_000;
-const SEEDS_RTL: u64 = 10;
 /// The vendor-like driver, which is only there to be broken, gets one in so many.
 const VENDOR_SHARE: u64 = 10;
 /// Alarms of one scenario that are printed.
@@ -165,8 +162,7 @@ fn print_whole(shown: &Shown) {
 
 /// The drivers without fault through the scenarios that the rows use, or through all of them.
 fn listen(args: &GalleryArgs, card: &Choice, shown: &[Shown]) -> Result<Vec<Silence>, ExecuteError> {
-    let seeds = args.seeds.unwrap_or(if args.card == "model" { SEEDS_MODEL } else { SEEDS_RTL });
-    let drivers = [(Sound::Core, seeds), (Sound::Vendor, seeds.div_ceil(VENDOR_SHARE))];
+    let drivers = [(Sound::Core, args.seeds), (Sound::Vendor, args.seeds.div_ceil(VENDOR_SHARE))];
     let used = |scenario: &Scenario| {
         args.ids.is_empty() || shown.iter().any(|shown| shown.scenario().is_some_and(|own| own.name == scenario.name))
     };
