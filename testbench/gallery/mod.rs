@@ -121,7 +121,7 @@ fn make(subject: Subject, ground: Ground) -> Result<Box<dyn Nic>, String> {
 }
 
 /// Seeds that a mutant is given to show itself.
-pub const MUTANT_SEEDS: u64 = 20;
+pub const MUTANT_SEEDS: u64 = 200;
 
 /// The first seed, from `seed` on, with which a row's mutant is caught, and all that is caught then. `None` for a row that
 /// has no mutant, or one that nothing catches.
