@@ -72,12 +72,7 @@ pub struct Choices(pub [u16; 16]);
 /// Each value once, smallest first.
 impl fmt::Display for Choices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut values = self.0;
-        values.sort_unstable();
-        for (i, value) in values.iter().enumerate().filter(|(i, value)| *i == 0 || values[i - 1] != **value) {
-            write!(f, "{}{value}", if i == 0 { "" } else { ", " })?;
-        }
-        Ok(())
+        List(&self.0.map(u32::from)).fmt(f)
     }
 }
 
