@@ -2,8 +2,8 @@
 
 use regs::FuncId;
 
-/// A DMA access that host memory refused. The card turns it into what PCIe would deliver: an unsupported request for
-/// a read, a silently dropped write with the error logged for a posted write.
+/// A DMA access that host memory refused. The card turns it into what PCIe would deliver: an unsupported request or
+/// poisoned data for a read, a silently dropped write with the error logged for a posted write.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DmaFault {
     /// Some byte of the range lies in no live mapping of this function.
@@ -27,6 +27,16 @@ pub enum DmaFault {
         len_bytes: usize,
         /// What rule it broke.
         why: &'static str,
+    },
+    /// The range is mapped, but its bytes are known to be bad: a read's answer comes marked as poisoned. Never of a write.
+    #[error("{func}: DMA address {addr:#x}, {len_bytes} bytes: poisoned")]
+    Poisoned {
+        /// The function that asked.
+        func: FuncId,
+        /// First DMA address of the access.
+        addr: u64,
+        /// Length of the access.
+        len_bytes: usize,
     },
 }
 

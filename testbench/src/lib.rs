@@ -6,6 +6,7 @@ pub mod card;
 pub mod cli;
 pub mod console;
 pub mod counters;
+pub mod differential;
 pub mod doctor;
 pub mod execute;
 pub mod failure;
