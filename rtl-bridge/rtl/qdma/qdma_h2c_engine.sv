@@ -1,0 +1,82 @@
+// H2C path of the QDMA: descriptors to frames on the stream, to completed descriptors, status words and interrupts.
+//
+//   desc engine ── look, pop ─► qdma_h2c_read ── reads ─► host memory
+//                                    │ frames, reads sent       │ answers
+//                                    └──────► qdma_h2c_stream ◄─┘ ──► m_axis_h2c
+//                                                   │ frame taken by the shell
+//   desc engine ◄─ done, stop, irq_disarm ── qdma_h2c_writeback ──► status word, interrupt
+//
+// One descriptor is one frame. Queues with descriptors take turns by frame. Each frame's place in the reorder buffer is
+// kept before its descriptor is popped, so what is committed ends without the shell, software or descriptors.
+// Throughput: 1 frame of one beat or 1 beat a cycle, one queue or many, as long as data_reads_i covers the latency; frames
+// beyond 32 KiB wait for one another's room. A frame leaves when all its bytes are here, about 6 cycles after the last.
+// Back-pressure: honoured on each port. Faults: one a cycle at most.
+// Source: qdma.md sections 5.2, 5.5, 7.3 and 8.
+`include "onic_assert.svh"
+`default_nettype none
+module qdma_h2c_engine import qdma_pkg::*; #(
+  parameter int unsigned NumQueue = 512                // 1 to 2048, a power of two
+) (
+  input  wire          clk,
+  input  wire          rstn,                           // synchronous, active low, power-up only
+  // Settings
+  input  wire    [2:0] wb_interval_i,                  // config_t: a status word every 4 << wb_interval_i frames
+  input  wire   [12:0] read_bytes_i,                   // ahead_t: longest read, 64 to 4096, a multiple of 64
+  input  wire    [8:0] data_reads_i,                   // ahead_t: reads in flight, 1 to 256
+  // Fence
+  input  wire          fence_i,                        // pulse
+  output logic         fence_busy_o,                   // from the same cycle on, until what was committed before is done
+  // Descriptor queues
+  input  wire          news_valid_i,
+  input  qid_t         news_qid_i,
+  output qid_t         look_qid_o,
+  input  desc_queue_t  look_i,                         // one cycle after look_qid_o
+  output qid_t         look2_qid_o,
+  input  desc_queue_t  look2_i,                        // one cycle after look2_qid_o
+  output logic         pop_valid_o,
+  output qid_t         pop_qid_o,
+  output logic         done_valid_o,
+  output qid_t         done_qid_o,
+  output index_t       done_cidx_o,
+  output logic         stop_valid_o,
+  output qid_t         stop_qid_o,
+  output logic   [1:0] stop_err_o,
+  input  wire          stop_ready_i,
+  output logic         irq_disarm_valid_o,
+  output qid_t         irq_disarm_qid_o,
+  // Data reads
+  output logic         rd_valid_o,
+  output read_req_t    rd_o,
+  input  wire          rd_ready_i,
+  input  read_rsp_t    rsp_i,
+  // Frames out
+  output logic         m_axis_h2c_tvalid,
+  output logic         m_axis_h2c_tlast,
+  output logic [511:0] m_axis_h2c_tdata,
+  output logic  [31:0] m_axis_h2c_tcrc,                // 0: left out
+  output logic  [10:0] m_axis_h2c_tuser_qid,
+  output logic   [2:0] m_axis_h2c_tuser_port_id,       // 0
+  output logic         m_axis_h2c_tuser_err,           // on each beat of the frame
+  output logic  [31:0] m_axis_h2c_tuser_mdata,
+  output logic   [5:0] m_axis_h2c_tuser_mty,           // empty bytes of the last beat; 0 on others
+  output logic         m_axis_h2c_tuser_zero_byte,     // 0
+  input  wire          m_axis_h2c_tready,
+  // Status words
+  output logic         cmp_valid_o,
+  output write_t       cmp_o,
+  input  wire          cmp_ready_i,
+  // Interrupts
+  output logic         irq_valid_o,
+  output interrupt_t   irq_o,
+  input  wire          irq_ready_i,
+  output fault_t       fault_o
+);
+  assign fence_busy_o = 1'b0;
+  assign {look_qid_o, look2_qid_o, pop_valid_o, pop_qid_o, done_valid_o, done_qid_o, done_cidx_o} = '0;
+  assign {stop_valid_o, stop_qid_o, stop_err_o, irq_disarm_valid_o, irq_disarm_qid_o} = '0;
+  assign {rd_valid_o, rd_o, cmp_valid_o, cmp_o, irq_valid_o, irq_o, fault_o} = '0;
+  assign {m_axis_h2c_tvalid, m_axis_h2c_tlast, m_axis_h2c_tdata, m_axis_h2c_tcrc, m_axis_h2c_tuser_qid} = '0;
+  assign {m_axis_h2c_tuser_port_id, m_axis_h2c_tuser_err, m_axis_h2c_tuser_mdata, m_axis_h2c_tuser_mty} = '0;
+  assign m_axis_h2c_tuser_zero_byte = 1'b0;
+endmodule
+`default_nettype wire
