@@ -23,9 +23,9 @@ use super::DropReason;
 use super::completion::{CompletionEngine, Delivery};
 use super::config::NoDesc;
 use super::core::Core;
-use super::errors::{Fault, Place};
+use super::errors::{self, Fault, Place};
 use super::link::{Read, ReadKind};
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use crate::host_memory::HostMemory;
 use crate::stream::{C2hCompletion, C2hFrame, Offer};
 use crate::time::Time;
@@ -86,6 +86,8 @@ struct Inbound {
     ready: Time,
     /// Descriptors promised to it.
     promised: u16,
+    /// Its queue was enabled when it came.
+    enabled: bool,
     /// It is lost already, for this reason.
     lost: Option<DropReason>,
 }
@@ -99,6 +101,14 @@ enum Outcome {
     Failed,
     /// It is lost.
     Lost(DropReason),
+}
+
+/// What the frame at the head of the inbox does.
+enum Decision {
+    /// It goes on like this, with so many buffers.
+    Go(Outcome, u16),
+    /// It waits until its queue has so many descriptors.
+    Wait(u16),
 }
 
 /// A frame whose data are on the link.
@@ -278,7 +288,10 @@ impl C2hEngine {
         let queue = &mut self.queues[usize::from(qid.0)];
         let (func, bytes) = (queue.func(), core.csr.buffer_bytes(queue.prefetch.buffer_size_index));
         let mut buffers = queue.buffers.drain(..);
-        for inbound in self.inbox.iter_mut().filter(|inbound| inbound.frame.qid == qid && inbound.lost.is_none()) {
+        // Behind a frame that waits nothing is decided yet: when its turn comes, its queue may run again.
+        let decided = if self.blocked { 1 } else { usize::MAX };
+        let inbox = self.inbox.iter_mut().take(decided);
+        for inbound in inbox.filter(|inbound| inbound.frame.qid == qid && inbound.lost.is_none()) {
             inbound.lost = Some(DropReason::QueueStopped);
             let needed = buffers_needed(inbound.frame.data.len(), bytes, core.config.buffers_per_frame_max);
             if late_ps != 0
@@ -347,7 +360,8 @@ impl C2hEngine {
         let wanted = ahead.max(needed).saturating_sub(ready);
         queue.credit.credits = wanted;
         let posted = ring.distance(queue.hw.cidx, queue.sw.pidx);
-        let batch = core.config.max_read_request_bytes / C2hDescriptor::SIZE_BYTES as u16;
+        let addr = queue.sw.ring_base.wrapping_add(8 * u64::from(queue.hw.cidx));
+        let batch = ring::batch(addr, C2hDescriptor::SIZE_BYTES, core.config.max_read_request_bytes);
         let count = wanted.min(posted).min(ring.to_end(queue.hw.cidx)).min(batch);
         if count == 0 {
             return;
@@ -366,8 +380,9 @@ impl C2hEngine {
 
     /// A descriptor fetch is done.
     pub(super) fn fetched(&mut self, core: &mut Core, memory: &mut dyn HostMemory, read: Read, count: u16) {
-        let queue = &mut self.queues[usize::from(read.qid.0)];
-        if queue.generation != read.generation {
+        let Read { qid, generation, .. } = read;
+        let queue = &mut self.queues[usize::from(qid.0)];
+        if queue.generation != generation {
             return;
         }
         queue.fetching = 0;
@@ -375,19 +390,17 @@ impl C2hEngine {
         let mut raw = core.spare_buffer(usize::from(count) * C2hDescriptor::SIZE_BYTES);
         let addr = queue.sw.ring_base.wrapping_add(8 * u64::from(queue.hw.cidx));
         core.counters.descriptor_fetches += 1;
-        let readable = core.read_memory(memory, queue.func(), addr, &mut raw);
-        if let Some(ring) = ring
-            && readable
-        {
+        let read = core.read_memory(memory, queue.func(), addr, &mut raw);
+        if let (Some(ring), Ok(())) = (ring, read) {
             core.counters.c2h_descriptors += u64::from(count);
             queue.buffers.extend(raw.as_chunks().0.iter().map(|raw| C2hDescriptor::from_bytes(raw).address));
             queue.hw.cidx = ring.advance(queue.hw.cidx, count);
             self.blocked = false;
-            self.fetch(core, read.qid, 0);
+            self.fetch(core, qid, 0);
         } else {
-            let place = Place { qid: read.qid, h2c: false, cidx: queue.hw.cidx, ..Place::default() };
-            core.fault(Fault::DescriptorRead, place);
-            self.fail(read.qid);
+            let place = Place { qid, h2c: false, cidx: queue.hw.cidx, ..Place::default() };
+            core.fault(errors::of_fetch(read), place);
+            self.fail(qid);
         }
         core.give_back(raw);
     }
@@ -442,11 +455,11 @@ impl C2hEngine {
         core.counters.c2h.frames_in += 1;
         let (qid, len) = (frame.qid, frame.data.len());
         // An answer given is kept, even if a doorbell came before the frame's last beat.
-        let lost = match self.offered.take() {
+        let told = match self.offered.take() {
             Some((q, l, reason)) if q == qid && usize::from(l) == len => Some(reason),
             _ => None,
         };
-        let fate = lost.map_or_else(|| self.classify(core, qid, len), Err);
+        let fate = told.map_or_else(|| self.classify(core, qid, len), Err);
         let mut promised = 0;
         if let Ok(needed) = fate
             && core.config.no_desc == NoDesc::Drop
@@ -454,11 +467,11 @@ impl C2hEngine {
             promised = needed;
             self.queue(qid).promised += needed;
         }
-        if fate == Err(DropReason::TooLong) {
-            core.fault(Fault::DescriptorCount, Place { qid, ..Place::default() });
-        }
+        // All else is decided when its turn comes.
+        let lost = fate.err().filter(|reason| *reason == DropReason::NoDescriptor);
+        let enabled = fate != Err(DropReason::InvalidQueue);
         self.inbox_beats += beats(len);
-        self.inbox.push_back(Inbound { frame, pkt_id: self.next_pkt_id, ready: core.now, promised, lost: fate.err() });
+        self.inbox.push_back(Inbound { frame, pkt_id: self.next_pkt_id, ready: core.now, promised, enabled, lost });
         self.next_pkt_id = self.next_pkt_id.wrapping_add(1);
     }
 
@@ -493,32 +506,43 @@ impl C2hEngine {
     /// Send the frame at the head of the inbox on its way, if its queue has descriptors for it.
     pub(super) fn issue(&mut self, core: &mut Core) {
         let Some(head) = self.inbox.front() else { return };
-        let (qid, len) = (head.frame.qid, head.frame.data.len());
-        let mut buffers = 0;
-        let mut buffer_bytes = 0;
-        let outcome = if let Some(reason) = head.lost {
-            Outcome::Lost(reason)
-        } else if self.queues[usize::from(qid.0)].failed() {
-            core.fault(Fault::DescriptorResponse, Place { qid, ..Place::default() });
-            Outcome::Failed
-        } else {
-            let queue = &self.queues[usize::from(qid.0)];
-            buffer_bytes = core.csr.buffer_bytes(queue.prefetch.buffer_size_index);
-            match buffers_needed(len, buffer_bytes, core.config.buffers_per_frame_max) {
-                _ if !queue.enabled() => Outcome::Lost(DropReason::QueueStopped),
-                None => Outcome::Lost(DropReason::TooLong),
-                Some(needed) if usize::from(needed) > queue.buffers.len() => {
-                    self.blocked = true;
-                    self.fetch(core, qid, needed);
-                    return;
-                }
-                Some(needed) => {
-                    buffers = needed;
-                    Outcome::Written
-                }
+        let place = Place { qid: head.frame.qid, ..Place::default() };
+        match self.decide(core, head) {
+            Decision::Wait(needed) => {
+                self.blocked = true;
+                self.fetch(core, place.qid, needed);
             }
+            Decision::Go(outcome, buffers) => {
+                match outcome {
+                    Outcome::Failed => core.fault(Fault::DescriptorResponse, place),
+                    Outcome::Lost(DropReason::TooLong) => core.fault(Fault::DescriptorCount, place),
+                    Outcome::Written | Outcome::Lost(_) => {}
+                }
+                let queue = self.queues.get(usize::from(place.qid.0));
+                let buffer_bytes = queue.map_or(0, |queue| core.csr.buffer_bytes(queue.prefetch.buffer_size_index));
+                self.launch(core, outcome, buffers, buffer_bytes);
+            }
+        }
+    }
+
+    /// What the frame at the head of the inbox does, as its queue is now.
+    fn decide(&self, core: &Core, head: &Inbound) -> Decision {
+        if let Some(reason) = head.lost {
+            return Decision::Go(Outcome::Lost(reason), 0);
+        }
+        let Some(queue) = self.queues.get(usize::from(head.frame.qid.0)).filter(|queue| queue.enabled()) else {
+            let reason = if head.enabled { DropReason::QueueStopped } else { DropReason::InvalidQueue };
+            return Decision::Go(Outcome::Lost(reason), 0);
         };
-        self.launch(core, outcome, buffers, buffer_bytes);
+        if queue.failed() {
+            return Decision::Go(Outcome::Failed, 0);
+        }
+        let buffer_bytes = core.csr.buffer_bytes(queue.prefetch.buffer_size_index);
+        match buffers_needed(head.frame.data.len(), buffer_bytes, core.config.buffers_per_frame_max) {
+            None => Decision::Go(Outcome::Lost(DropReason::TooLong), 0),
+            Some(needed) if usize::from(needed) > queue.buffers.len() => Decision::Wait(needed),
+            Some(needed) => Decision::Go(Outcome::Written, needed),
+        }
     }
 
     /// Take the inbox's head, and so many of its queue's buffers, to the link.

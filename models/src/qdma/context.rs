@@ -175,9 +175,8 @@ impl Qdma {
         let new = match op {
             ContextOp::Read => return self.window.show(old.to_words()),
             ContextOp::Write => HwDescContext::from_words(&self.window.merge(old.to_words())),
-            ContextOp::Clear => HwDescContext::default(),
-            // It has no valid bit: nothing to clear.
-            ContextOp::Invalidate => return,
+            // It has no valid bit: to invalidate it is to clear it (assumed).
+            ContextOp::Clear | ContextOp::Invalidate => HwDescContext::default(),
         };
         if h2c { self.h2c.set_hw(&mut self.core, qid, new) } else { self.c2h.set_hw(&mut self.core, qid, new) }
     }

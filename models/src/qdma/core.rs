@@ -10,7 +10,7 @@ use super::counters::Counters;
 use super::csr::Csr;
 use super::errors::{ErrorTree, Fault, Place};
 use super::link::{Link, ReadKind};
-use crate::host_memory::HostMemory;
+use crate::host_memory::{DmaFault, HostMemory};
 use crate::time::Time;
 
 /// Something of one queue that is due at a time. The queue voids it by moving on to another number.
@@ -47,6 +47,15 @@ enum DeferredAccess {
     Write(Vec<u8>),
     /// A read whose data nobody wants any more.
     Read(usize),
+}
+
+/// Why a read brought no data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ReadFault {
+    /// An unsupported request.
+    Unsupported,
+    /// Its data came marked as bad.
+    Poisoned,
 }
 
 pub(super) struct Core {
@@ -182,14 +191,21 @@ impl Core {
         !self.config.require_host_profile || self.host_profile_written
     }
 
-    /// Read host memory; false when the read met an unsupported request.
-    #[must_use = "a refused read is a fault of its queue"]
-    pub(super) fn read_memory(&mut self, memory: &mut dyn HostMemory, func: FuncId, addr: u64, buf: &mut [u8]) -> bool {
-        if self.dma_allowed() && memory.read(func, addr, buf).is_ok() {
-            return true;
-        }
+    /// Read host memory.
+    pub(super) fn read_memory(
+        &mut self,
+        memory: &mut dyn HostMemory,
+        func: FuncId,
+        addr: u64,
+        buf: &mut [u8],
+    ) -> Result<(), ReadFault> {
+        let fault = match self.dma_allowed().then(|| memory.read(func, addr, buf)) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(DmaFault::Poisoned { .. })) => ReadFault::Poisoned,
+            Some(Err(DmaFault::Unmapped { .. } | DmaFault::Forbidden { .. })) | None => ReadFault::Unsupported,
+        };
         self.counters.reads_refused += 1;
-        false
+        Err(fault)
     }
 
     /// Write host memory. Posted: a refused write is lost and only counted, as on PCIe.

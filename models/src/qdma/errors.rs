@@ -13,16 +13,21 @@ use regs::qdma_csr as csr;
 use regs::{Field, FuncId, Qid};
 
 use super::config::{ErrorLog, IpVersion};
+use super::core::ReadFault;
 
 /// What can go wrong, in the words of the leaf registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fault {
     /// A descriptor read met an unsupported request.
     DescriptorRead,
+    /// A descriptor read brought poisoned data.
+    DescriptorPoison,
     /// A context asks for what this QDMA can't do: wrong descriptor size, bypass, memory-mapped.
     DescriptorParam,
     /// A data read met an unsupported request.
     DataRead,
+    /// A data read brought poisoned data.
+    DataPoison,
     /// A PIDX outside the ring, or more outstanding than the ring holds.
     InvalidPidx,
     /// A register access outside CSR space.
@@ -45,6 +50,14 @@ pub(super) enum Fault {
     BadCidx,
     /// An H2C descriptor with length 0.
     ZeroLength,
+}
+
+/// What a descriptor read that failed raises. A ring that vanished from the size table while it was read counts as one.
+pub(super) fn of_fetch(read: Result<(), ReadFault>) -> Fault {
+    match read {
+        Err(ReadFault::Poisoned) => Fault::DescriptorPoison,
+        Ok(()) | Err(ReadFault::Unsupported) => Fault::DescriptorRead,
+    }
 }
 
 /// The leaves that this model sets; the others (RAM errors, fatal C2H errors) come after them and stay 0.
@@ -147,8 +160,10 @@ impl ErrorTree {
         let dialect = |old_bit: u32, field: Field| if old { old_bit } else { u32::from(field.lsb) };
         match fault {
             Fault::DescriptorRead => (LeafId::Descriptor, dialect(1, dsc::UR_CA)),
+            Fault::DescriptorPoison => (LeafId::Descriptor, dialect(0, dsc::POISON)),
             Fault::DescriptorParam => (LeafId::Descriptor, dialect(2, dsc::PARAM)),
             Fault::DataRead => (LeafId::Descriptor, u32::from(dsc::DMA.lsb)),
+            Fault::DataPoison => (LeafId::Descriptor, u32::from(dsc::DAT_POISON.lsb)),
             Fault::InvalidPidx => (LeafId::Descriptor, u32::from(dsc::INVALID_PIDX.lsb)),
             Fault::CsrUnmapped => (LeafId::Target, dialect(0, trq::CSR_UNMAPPED)),
             Fault::QidRange => (LeafId::Target, dialect(1, trq::QID_RANGE)),

@@ -20,10 +20,10 @@ use regs::{FuncId, Qid};
 
 use super::DropReason;
 use super::config::H2cDataFault;
-use super::core::Core;
-use super::errors::{Fault, Place};
+use super::core::{Core, ReadFault};
+use super::errors::{self, Fault, Place};
 use super::link::{Read, ReadKind};
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use crate::host_memory::HostMemory;
 use crate::stream::H2cFrame;
 use crate::time::Time;
@@ -250,7 +250,8 @@ impl H2cEngine {
             return;
         }
         let posted = ring.distance(queue.hw.cidx, queue.sw.pidx);
-        let batch = core.config.max_read_request_bytes / H2cDescriptor::SIZE_BYTES as u16;
+        let addr = queue.sw.ring_base.wrapping_add(16 * u64::from(queue.hw.cidx));
+        let batch = ring::batch(addr, H2cDescriptor::SIZE_BYTES, core.config.max_read_request_bytes);
         let count = posted.min(DESCRIPTORS_MAX - ready).min(ring.to_end(queue.hw.cidx)).min(batch);
         if count == 0 {
             return;
@@ -278,10 +279,8 @@ impl H2cEngine {
         let ring = Ring::new(core.csr.ring_entries(queue.sw.ring_size_index));
         let mut raw = core.spare_buffer(usize::from(count) * H2cDescriptor::SIZE_BYTES);
         let addr = queue.sw.ring_base.wrapping_add(16 * u64::from(queue.hw.cidx));
-        let readable = core.read_memory(memory, queue.func(), addr, &mut raw);
-        if let Some(ring) = ring
-            && readable
-        {
+        let read = core.read_memory(memory, queue.func(), addr, &mut raw);
+        if let (Some(ring), Ok(())) = (ring, read) {
             core.counters.h2c_descriptors += u64::from(count);
             queue.descriptors.extend(raw.as_chunks().0.iter().map(H2cDescriptor::from_bytes));
             queue.hw.cidx = ring.advance(queue.hw.cidx, count);
@@ -291,7 +290,7 @@ impl H2cEngine {
             }
         } else {
             let place = Place { qid, h2c: true, cidx: queue.hw.cidx, ..Place::default() };
-            core.fault(Fault::DescriptorRead, place);
+            core.fault(errors::of_fetch(read), place);
             self.fail(core, qid, ERR_DESCRIPTOR);
         }
         core.give_back(raw);
@@ -363,10 +362,14 @@ impl H2cEngine {
             return;
         }
         let mut frame = H2cFrame { data: core.spare_buffer(len), qid, metadata: descriptor.metadata, err: false };
-        if !core.read_memory(memory, func, descriptor.address, &mut frame.data) {
+        if let Err(why) = core.read_memory(memory, func, descriptor.address, &mut frame.data) {
             frame.err = true;
             frame.data.fill(0);
-            core.fault(Fault::DataRead, Place { qid, h2c: true, cidx: queue.done_cidx, ..Place::default() });
+            let fault = match why {
+                ReadFault::Unsupported => Fault::DataRead,
+                ReadFault::Poisoned => Fault::DataPoison,
+            };
+            core.fault(fault, Place { qid, h2c: true, cidx: queue.done_cidx, ..Place::default() });
             self.fail(core, qid, ERR_DMA);
         }
         if frame.err && core.config.h2c_data_fault == H2cDataFault::Drop {

@@ -78,6 +78,13 @@ impl Ring {
     }
 }
 
+/// Descriptors of `size_bytes` that one read from `addr` may bring: no more than `limit_bytes` hold, and none beyond the
+/// 4 KiB boundary that a PCIe read must not cross. At least one, wherever a ring lies.
+pub(super) fn batch(addr: u64, size_bytes: usize, limit_bytes: u16) -> u16 {
+    let to_page = 4096 - (addr % 4096) as u16;
+    (limit_bytes.min(to_page) / size_bytes as u16).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +110,13 @@ mod tests {
         assert_eq!(ring.distance(2, 2), 0);
         assert_eq!(ring.to_end(1), 3);
         assert!(!ring.contains(4));
+    }
+
+    #[test]
+    fn a_batch_ends_at_the_page() {
+        assert_eq!(batch(0x1000, 8, 512), 64);
+        assert_eq!(batch(0x1FF0, 8, 512), 2);
+        assert_eq!(batch(0x1FFC, 16, 512), 1, "a crooked ring still moves");
     }
 
     #[test]

@@ -127,6 +127,14 @@ fn the_hardware_context_follows() {
 
 /// A stale hardware index (the driver enables the queue first, then clears it) must not start a fetch.
 #[test]
+fn invalidating_a_hardware_context_clears_it() {
+    let mut bench = Bench::new(QdmaConfig::default());
+    bench.write_context(S::HwDescH2c, 3, &[7]);
+    bench.command(S::HwDescH2c, ContextOp::Invalidate, 3);
+    assert_eq!(bench.read_context::<2>(S::HwDescH2c, 3), [0; 2]);
+}
+
+#[test]
 fn enabling_before_clearing_is_tolerated() {
     let mut bench = Bench::new(QdmaConfig::default());
     for round in 0..3 {

@@ -25,6 +25,8 @@ pub struct Host {
     /// Every write, when `logging`.
     pub log: Vec<(u64, Vec<u8>)>,
     pub logging: bool,
+    /// Pages whose data are bad.
+    poisoned: BTreeSet<u64>,
 }
 
 impl Host {
@@ -32,6 +34,11 @@ impl Host {
         for page in addr / PAGE..=(addr + len.max(1) as u64 - 1) / PAGE {
             self.pages.entry(page).or_insert_with(|| (func, Box::new([0; PAGE as usize])));
         }
+    }
+
+    /// From now on what is read of this page is poisoned.
+    pub fn poison(&mut self, addr: u64) {
+        self.poisoned.insert(addr / PAGE);
     }
 
     pub fn unmap(&mut self, addr: u64) {
@@ -98,6 +105,9 @@ impl Host {
 impl HostMemory for Host {
     fn read(&mut self, func: FuncId, addr: u64, buf: &mut [u8]) -> Result<(), DmaFault> {
         self.check(func, addr, buf.len())?;
+        if (addr / PAGE..=(addr + buf.len().max(1) as u64 - 1) / PAGE).any(|page| self.poisoned.contains(&page)) {
+            return Err(DmaFault::Poisoned { func, addr, len_bytes: buf.len() });
+        }
         self.copy_out(addr, buf);
         Ok(())
     }

@@ -238,6 +238,23 @@ fn a_transmit_descriptor_that_cannot_be_read() {
     others_work(&mut bench);
 }
 
+/// Bad data are told apart from data that could not be had.
+#[test]
+fn poisoned_reads_have_bits_of_their_own() {
+    use csr::glbl_dsc_error_status::{DAT_POISON, POISON};
+    let status = |poison: fn(&mut Bench, &TxQueue)| {
+        let mut bench = bench();
+        let mut tx = TxQueue::open(&mut bench, F0, 2, 0, 8);
+        tx.fill(&mut bench, &numbered(0, 60));
+        poison(&mut bench, &tx);
+        tx.kick(&mut bench);
+        bench.run_ns(5000);
+        bench.read(F0, csr::GLBL_DSC_ERROR_STATUS)
+    };
+    assert_eq!(status(|bench, tx| bench.host.poison(tx.ring)), POISON.mask());
+    assert_eq!(status(|bench, tx| bench.host.poison(tx.data)), DAT_POISON.mask());
+}
+
 #[test]
 fn transmit_data_that_cannot_be_read() {
     for fault in [H2cDataFault::SendWithError, H2cDataFault::Drop] {

@@ -277,6 +277,23 @@ fn stall_holds_other_queues_and_loses_nothing() {
 }
 
 /// `NoDesc::Drop`: exactly as many frames as descriptors are kept, the rest are counted at 0xB10, others unaffected.
+/// What a frame meets is decided when its turn comes, not when it arrives.
+#[test]
+fn a_queue_that_starts_while_its_frame_waits_gets_it() {
+    let mut bench = Bench::new(QdmaConfig::default());
+    let mut empty = RxQueue::start(&mut bench, F0, 0, 0, RxOptions::default());
+    bench.force_frame(Qid(0), &numbered(0, 60));
+    bench.force_frame(Qid(1), &numbered(1, 60));
+    bench.run_ns(3000);
+    let mut late = RxQueue::open(&mut bench, F0, 1, 0, RxOptions::default());
+    bench.run_ns(3000);
+    assert_eq!(bench.qdma.c2h_inside(), 2, "both wait for the first queue's descriptors");
+    empty.post(&mut bench, 8);
+    bench.run_ns(5000);
+    assert_eq!(late.reap(&bench).len(), 1);
+    assert_eq!(bench.qdma.c2h_inside(), 0);
+}
+
 #[test]
 fn drop_counts_what_finds_no_descriptor() {
     let mut bench = Bench::new(QdmaConfig { no_desc: NoDesc::Drop, ..QdmaConfig::default() });
