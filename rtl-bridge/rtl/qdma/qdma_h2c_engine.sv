@@ -12,9 +12,8 @@
 // beyond 32 KiB wait for one another's room. A frame leaves when all its bytes are here, about 6 cycles after the last.
 // Back-pressure: honoured on each port. Faults: one a cycle at most.
 // Source: qdma.md sections 5.2, 5.5, 7.3 and 8.
-`include "onic_assert.svh"
 `default_nettype none
-module qdma_h2c_engine import qdma_pkg::*; #(
+module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   parameter int unsigned NumQueue = 512                // 1 to 2048, a power of two
 ) (
   input  wire          clk,
@@ -71,12 +70,46 @@ module qdma_h2c_engine import qdma_pkg::*; #(
   input  wire          irq_ready_i,
   output fault_t       fault_o
 );
-  assign fence_busy_o = 1'b0;
-  assign {look_qid_o, look2_qid_o, pop_valid_o, pop_qid_o, done_valid_o, done_qid_o, done_cidx_o} = '0;
-  assign {stop_valid_o, stop_qid_o, stop_err_o, irq_disarm_valid_o, irq_disarm_qid_o} = '0;
-  assign {rd_valid_o, rd_o, cmp_valid_o, cmp_o, irq_valid_o, irq_o, fault_o} = '0;
-  assign {m_axis_h2c_tvalid, m_axis_h2c_tlast, m_axis_h2c_tdata, m_axis_h2c_tcrc, m_axis_h2c_tuser_qid} = '0;
-  assign {m_axis_h2c_tuser_port_id, m_axis_h2c_tuser_err, m_axis_h2c_tuser_mdata, m_axis_h2c_tuser_mty} = '0;
+  logic   frame_valid, issue_valid, start, free_beat, ended, zero_valid, zero_ready, failed_valid, failed_ready;
+  logic   end_valid, end_room, stream_busy, writeback_busy;
+  frame_t frame;
+  issue_t issue;
+  end_t   zero, ending;
+  failed_t failed;
+
+  qdma_h2c_read #(.NumQueue(NumQueue)) u_read (
+    .clk, .rstn, .read_bytes_i, .data_reads_i,
+    .news_valid_i, .news_qid_i, .look_qid_o, .look_i, .pop_valid_o, .pop_qid_o,
+    .rd_valid_o, .rd_o, .rd_ready_i, .give_i(rsp_i.valid && rsp_i.last), .give_tag_i(rsp_i.tag),
+    .frame_valid_o(frame_valid), .frame_o(frame), .issue_valid_o(issue_valid), .issue_o(issue),
+    .start_i(start), .free_i(free_beat),
+    .ended_i(ended), .zero_valid_o(zero_valid), .zero_o(zero), .zero_ready_i(zero_ready),
+    .failed_valid_o(failed_valid), .failed_o(failed), .failed_ready_i(failed_ready)
+  );
+
+  qdma_h2c_stream u_stream (
+    .clk, .rstn, .ready_o(start), .fence_i, .fence_busy_o(stream_busy),
+    .frame_valid_i(frame_valid), .frame_i(frame), .issue_valid_i(issue_valid), .issue_i(issue), .rsp_i,
+    .free_o(free_beat),
+    .m_axis_tvalid(m_axis_h2c_tvalid), .m_axis_tlast(m_axis_h2c_tlast), .m_axis_tdata(m_axis_h2c_tdata),
+    .m_axis_tuser_qid(m_axis_h2c_tuser_qid), .m_axis_tuser_err(m_axis_h2c_tuser_err),
+    .m_axis_tuser_mdata(m_axis_h2c_tuser_mdata), .m_axis_tuser_mty(m_axis_h2c_tuser_mty),
+    .m_axis_tready(m_axis_h2c_tready),
+    .end_valid_o(end_valid), .end_o(ending), .end_room_i(end_room)
+  );
+  assign m_axis_h2c_tcrc            = '0;
+  assign m_axis_h2c_tuser_port_id   = '0;
   assign m_axis_h2c_tuser_zero_byte = 1'b0;
+
+  qdma_h2c_writeback #(.NumQueue(NumQueue)) u_writeback (
+    .clk, .rstn, .wb_interval_i, .fence_i, .fence_busy_o(writeback_busy),
+    .end_valid_i(end_valid), .end_i(ending), .end_room_o(end_room), .ended_o(ended),
+    .zero_valid_i(zero_valid), .zero_i(zero), .zero_ready_o(zero_ready),
+    .failed_valid_i(failed_valid), .failed_i(failed), .failed_ready_o(failed_ready),
+    .look2_qid_o, .look2_i, .done_valid_o, .done_qid_o, .done_cidx_o,
+    .stop_valid_o, .stop_qid_o, .stop_err_o, .stop_ready_i, .irq_disarm_valid_o, .irq_disarm_qid_o,
+    .cmp_valid_o, .cmp_o, .cmp_ready_i, .irq_valid_o, .irq_o, .irq_ready_i, .fault_o
+  );
+  assign fence_busy_o = stream_busy || writeback_busy;
 endmodule
 `default_nettype wire

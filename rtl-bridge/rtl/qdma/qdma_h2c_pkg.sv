@@ -50,5 +50,12 @@ package qdma_h2c_pkg;
     index_t     next_index;
     end_e       how;
   } end_t;
+
+  // ---- A queue that was found in error
+  typedef struct packed {
+    qid_t       qid;
+    logic [7:0] generation;                            // of the failure: one more than that of the queue's life
+    index_t     start_index;                           // where that life began
+  } failed_t;
 endpackage
 `default_nettype wire
