@@ -19,8 +19,8 @@
 // Length: a frame whose beats have fewer or more bytes than ctrl_len is written up to the smaller of both and reported
 // (FaultLenMismatch); it counts as written. A frame of ctrl_len 0 is one beat, takes a buffer, and writes nothing.
 //
-// Latency from a beat to pay_valid_o: 5 cycles. Throughput: 1 beat a cycle and 1 cycle more for each split, so 1 frame of one
-// beat a cycle, on one queue or many. Back-pressure honoured everywhere. s_axis_c2h_tready is a register.
+// Latency: pay_valid_o 4 cycles after a beat was taken. Throughput: 1 beat a cycle and 1 cycle more for each split, so 1 frame
+// of one beat a cycle, on one queue or many. Back-pressure honoured everywhere. s_axis_c2h_tready is a register.
 //
 // Fence: frames whose first descriptor had been popped at the pulse are written to their end and handed to frame_done before
 // busy falls. So the shell must finish a frame that it has begun, and frame_done must be taken. A queue that is stopped
@@ -32,7 +32,7 @@
 // Source: qdma.md sections 3.4, 5.3, 7.5 and 8; AMD PG302.
 `include "onic_assert.svh"
 `default_nettype none
-module qdma_c2h_write import qdma_pkg::*; #(
+module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   parameter int unsigned NumQueue   = 512,            // a power of two, 2 to 2048
   parameter int unsigned InputDepth = 32,             // beats, a power of two
   parameter bit          DropNoDesc = 1'b0            // 1: a frame without descriptors is lost instead of waiting
@@ -86,23 +86,121 @@ module qdma_c2h_write import qdma_pkg::*; #(
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 2 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two, 2 to 2048")
 
-  assign ctxt_done_o        = 1'b0;
-  assign ctxt_rdata_o       = '0;
-  assign fence_busy_o       = 1'b0;
-  assign s_axis_c2h_tready  = 1'b0;
-  assign pfch_en_o          = 1'b0;
-  assign demand_valid_o     = 1'b0;
-  assign demand_qid_o       = '0;
-  assign demand_count_o     = '0;
-  assign look_qid_o         = '0;
-  assign look2_qid_o        = '0;
-  assign pop_valid_o        = 1'b0;
-  assign pop_qid_o          = '0;
-  assign pay_valid_o        = 1'b0;
-  assign pay_o              = '0;
-  assign frame_done_valid_o = 1'b0;
-  assign frame_done_o       = '0;
-  assign fault_o            = '0;
-  assign no_desc_o          = 1'b0;
+  // ---- Fault for the tests: 17, the fence ends at once. ----
+  logic fault_fence;
+`ifdef ONIC_FAULTS
+  int unsigned fault;
+  initial if (!$value$plusargs("onic_fault=%d", fault)) fault = 0;
+  assign fault_fence = fault == 17;
+`else
+  assign fault_fence = 1'b0;
+`endif
+
+  // ---- Input: beats, and one entry for each frame. A frame's first beat stays until the frame is decided, so there are
+  // never more frames than beats inside. ----
+  logic   mid_frame_q;                                // a beat has come, the last has not
+  logic   beat_valid, beat_last, beat_ready;
+  logic   [511:0] beat_data;
+  logic     [5:0] beat_mty;
+  logic   frame_room, frame_valid, frame_ready;
+  frame_t frame;
+  wire    beat_in = s_axis_c2h_tvalid && s_axis_c2h_tready;
+  wire    [$clog2(InputDepth):0] unused_beats, unused_frames;
+
+  always_ff @(posedge clk) begin
+    if (!rstn)        mid_frame_q <= 1'b0;
+    else if (beat_in) mid_frame_q <= !s_axis_c2h_tlast;
+  end
+
+  sync_fifo #(.Width(512 + 1 + 6), .Depth(InputDepth)) u_beats (
+    .clk, .rstn,
+    .wr_en_i(beat_in), .wr_data_i({s_axis_c2h_tdata, s_axis_c2h_tlast, s_axis_c2h_mty}), .wr_ready_o(s_axis_c2h_tready),
+    .rd_valid_o(beat_valid), .rd_data_o({beat_data, beat_last, beat_mty}), .rd_en_i(beat_ready),
+    .count_o(unused_beats));
+
+  sync_fifo #(.Width($bits(frame_t)), .Depth(InputDepth)) u_frames (
+    .clk, .rstn,
+    .wr_en_i(beat_in && !mid_frame_q), .wr_data_i({s_axis_c2h_ctrl_qid, s_axis_c2h_ctrl_len}), .wr_ready_o(frame_room),
+    .rd_valid_o(frame_valid), .rd_data_o(frame), .rd_en_i(frame_valid && frame_ready),
+    .count_o(unused_frames));
+
+  // ---- Contexts ----
+  logic       peek, ctxt_valid, ctxt_err;
+  logic [3:0] ctxt_size_index;
+
+  qdma_prefetch_context #(.NumQueue(NumQueue)) u_context (
+    .clk, .rstn,
+    .ctxt_valid_i, .ctxt_i, .ctxt_done_o, .ctxt_rdata_o, .peek_o(peek), .peeked_i(look_i),
+    .look_qid_i(look_qid_o), .valid_o(ctxt_valid), .err_o(ctxt_err), .buffer_size_index_o(ctxt_size_index),
+    .pfch_qid_i, .pfch_en_o, .news_valid_i, .news_qid_i, .look2_qid_o, .look2_i);
+
+  // ---- Decision ----
+  logic       put, undo, room, free, decided, verdict_room, verdict_valid, verdict_ready, popping;
+  addr_t      put_addr, addr;
+  logic [4:0] undo_count, free_count, place;
+  verdict_t   verdict_in, verdict;
+  wire  [4:0] unused_verdicts;
+
+  qdma_c2h_decide #(.NumQueue(NumQueue), .DropNoDesc(DropNoDesc)) u_decide (
+    .clk, .rstn, .buffer_size_i(config_i.buffer_size),
+    .frame_valid_i(frame_valid), .frame_i(frame), .frame_ready_o(frame_ready),
+    .peek_i(peek), .peek_qid_i(ctxt_i.qid), .look_qid_o, .look_i,
+    .ctxt_valid_i(ctxt_valid), .ctxt_err_i(ctxt_err), .ctxt_size_index_i(ctxt_size_index),
+    .pop_valid_o, .pop_qid_o, .demand_valid_o, .demand_qid_o, .demand_count_o,
+    .put_o(put), .put_addr_o(put_addr), .undo_o(undo), .undo_count_o(undo_count), .room_i(room),
+    .verdict_valid_o(decided), .verdict_o(verdict_in), .verdict_ready_i(verdict_room), .popping_o(popping), .no_desc_o);
+
+  qdma_c2h_buffers u_buffers (
+    .clk, .rstn, .put_i(put), .put_addr_i(put_addr), .undo_i(undo), .undo_count_i(undo_count), .room_o(room),
+    .place_i(place), .addr_o(addr), .free_i(free), .free_count_i(free_count));
+
+  sync_fifo #(.Width($bits(verdict_t)), .Depth(16)) u_verdicts (
+    .clk, .rstn,
+    .wr_en_i(decided), .wr_data_i(verdict_in), .wr_ready_o(verdict_room),
+    .rd_valid_o(verdict_valid), .rd_data_o(verdict), .rd_en_i(verdict_ready),
+    .count_o(unused_verdicts));
+
+  // ---- Writes ----
+  logic frame_end;
+
+  qdma_c2h_scatter u_scatter (
+    .clk, .rstn,
+    .beat_valid_i(beat_valid), .beat_data_i(beat_data), .beat_last_i(beat_last), .beat_mty_i(beat_mty),
+    .beat_ready_o(beat_ready),
+    .verdict_valid_i(verdict_valid), .verdict_i(verdict), .verdict_ready_o(verdict_ready),
+    .place_o(place), .addr_i(addr), .free_o(free), .free_count_o(free_count),
+    .pay_valid_o, .pay_o, .pay_ready_i, .frame_done_valid_o, .frame_done_o, .frame_done_ready_i,
+    .frame_end_o(frame_end), .fault_o);
+
+  // ---- Fence: how many decided frames must still end. Taken two cycles after the pulse, when no look-up from before it
+  // decides any more, and not amid a frame's pops: if that frame is taken back, nobody must wait for it. ----
+  logic [1:0] settle_q;
+  logic       snap_q;                                 // the count is still to be taken
+  logic [5:0] open_q, due_q;                          // frames: decided and not ended; those of them that the fence awaits
+  wire  [5:0] open_d   = open_q + 6'(decided) - 6'(frame_end);
+  wire        snapshot = snap_q && settle_q == '0 && !popping;
+
+  always_ff @(posedge clk) begin
+    if (!rstn) begin
+      settle_q     <= '0;
+      snap_q       <= 1'b0;
+      open_q       <= '0;
+      due_q        <= '0;
+      fence_busy_o <= 1'b0;
+    end else begin
+      open_q   <= open_d;
+      settle_q <= {settle_q[0], fence_i};
+      if (fence_i)       snap_q <= 1'b1;
+      else if (snapshot) snap_q <= 1'b0;
+      if (snapshot)                         due_q <= open_d;
+      else if (frame_end && due_q != '0)    due_q <= due_q - 1'b1;
+      fence_busy_o <= !fault_fence && (fence_i || snap_q || due_q != '0);
+    end
+  end
+
+  `ONIC_ASSERT(FramesFit_A, clk, rstn, !(beat_in && !mid_frame_q && !frame_room), "more frames inside than beats")
+  `ONIC_ASSERT(OpenFrames_A, clk, rstn, open_q <= 6'd32, "more frames are decided than their FIFOs hold")
+
+  wire unused_config = ^config_i;                     // all of it but the buffer sizes
 endmodule
 `default_nettype wire
