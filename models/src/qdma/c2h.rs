@@ -273,6 +273,9 @@ impl C2hEngine {
     fn stop(&mut self, core: &mut Core, qid: Qid) {
         let late_ps = core.config.late_dma_after_inv_ns.saturating_mul(1000);
         let at = core.now.saturating_add(late_ps);
+        // Behind a frame that waits nothing is decided yet: when its turn comes, its queue may run again.
+        let waits = self.inbox.front().is_some_and(|head| matches!(self.decide(core, head), Decision::Wait(_)));
+        let decided = if waits { 1 } else { usize::MAX };
         let mut skip = 0;
         for landing in &mut self.landing {
             let own = usize::from(landing.buffers);
@@ -288,8 +291,6 @@ impl C2hEngine {
         let queue = &mut self.queues[usize::from(qid.0)];
         let (func, bytes) = (queue.func(), core.csr.buffer_bytes(queue.prefetch.buffer_size_index));
         let mut buffers = queue.buffers.drain(..);
-        // Behind a frame that waits nothing is decided yet: when its turn comes, its queue may run again.
-        let decided = if self.blocked { 1 } else { usize::MAX };
         let inbox = self.inbox.iter_mut().take(decided);
         for inbound in inbox.filter(|inbound| inbound.frame.qid == qid && inbound.lost.is_none()) {
             inbound.lost = Some(DropReason::QueueStopped);
