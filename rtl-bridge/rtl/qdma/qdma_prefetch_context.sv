@@ -82,7 +82,9 @@ module qdma_prefetch_context import qdma_pkg::*; #(
     pfch_en_o <= pfch_en_q[queue_index_t'(pfch_qid_i)];
   end
 
-  // ---- Queues in error ----
+  // ---- Queues in error. Only the failure itself counts, not each later look at a queue that has failed: software may clear
+  // this context before the other. ----
+  logic [NumQueue-1:0] failed_q;                       // as last seen
   logic         news_valid_q;
   queue_index_t news_index_q;
   assign look2_qid_o = news_qid_i;
@@ -91,10 +93,15 @@ module qdma_prefetch_context import qdma_pkg::*; #(
     news_valid_q <= news_valid_i && rstn;
     news_index_q <= queue_index_t'(news_qid_i);
     err_o        <= err_q[queue_index_t'(look_qid_i)];
-    if (!rstn) err_q <= '0;
-    else begin
-      if (change && !invalidate)          err_q[index]        <= 1'b0;
-      if (news_valid_q && look2_i.failed) err_q[news_index_q] <= 1'b1;
+    if (!rstn) begin
+      err_q    <= '0;
+      failed_q <= '0;
+    end else begin
+      if (change && !invalidate) err_q[index] <= 1'b0;
+      if (news_valid_q) begin
+        failed_q[news_index_q] <= look2_i.failed;
+        if (look2_i.failed && !failed_q[news_index_q]) err_q[news_index_q] <= 1'b1;
+      end
     end
   end
 
