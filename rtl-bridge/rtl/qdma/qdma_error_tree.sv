@@ -119,7 +119,8 @@ module qdma_error_tree
   localparam logic [31:0] MaskOffset   [4] = '{QDMA_CSR_GLBL_DSC_ERROR_MASK, QDMA_CSR_GLBL_TRQ_ERROR_MASK,
                                                QDMA_CSR_C2H_ERROR_MASK, QDMA_CSR_H2C_ERROR_MASK};
   localparam int unsigned GlobalPlace  [4] = '{QDMA_CSR_GLBL_ERROR_STATUS_DSC_LSB, QDMA_CSR_GLBL_ERROR_STATUS_TRQ_LSB,
-                                               QDMA_CSR_GLBL_ERROR_STATUS_C2H_ST_LSB, QDMA_CSR_GLBL_ERROR_STATUS_H2C_ST_LSB};
+                                               QDMA_CSR_GLBL_ERROR_STATUS_C2H_ST_LSB,
+                                               QDMA_CSR_GLBL_ERROR_STATUS_H2C_ST_LSB};
   localparam int unsigned RefusedLsb   = QDMA_CSR_GLBL_ERROR_STATUS_IND_CTXT_CMD_LSB;
   localparam int unsigned RefusedFuncs = QDMA_CSR_GLBL_ERROR_STATUS_IND_CTXT_CMD_WIDTH;
   localparam int unsigned ArmLsb       = QDMA_CSR_ERROR_INTERRUPT_ARM_LSB;
@@ -131,8 +132,9 @@ module qdma_error_tree
   logic [31:0] global_q, global_mask_q, interrupt_q;
   logic        fresh_q;                                // status or mask changed in the cycle before
 
-  wire [31:0] offset = {18'd0, addr_i[13:2], 2'd0};
-  wire [31:0] refused = command_refused_i && command_func_i < 8'(RefusedFuncs) ? 32'd1 << (RefusedLsb + 32'(command_func_i)) : '0;
+  wire [31:0] offset  = {18'd0, addr_i[13:2], 2'd0};
+  wire        shows   = command_refused_i && command_func_i < 8'(RefusedFuncs);
+  wire [31:0] refused = shows ? 32'd1 << (RefusedLsb + 32'(command_func_i)) : '0;
 
   logic [31:0] leaves;                                 // global bits that the leaves ask for
   always_comb begin
@@ -202,11 +204,16 @@ module qdma_error_tree
     end
   end
 
-  // ---- Read ----
-  wire [3:0] live = {status_q[LeafH2c] != '0, status_q[LeafC2h] != '0, status_q[LeafTrq] != '0, status_q[LeafDsc] != '0};
+  wire [31:0] dsc_log0  = {1'b1, log_h2c_q, 19'd0, log_qid_q[LeafDsc]};
+  wire [31:0] dsc_log1  = {4'd0, log_cidx_q, 7'd0, log_place_q[LeafDsc]};
+  wire [31:0] dsc_log2  = {log_old_q, log_new_q};
+  wire [31:0] trq_log   = {4'd0, log_bell_q, 2'd0, log_func_q, log_addr_q};
+  wire [31:0] c2h_first = {11'd0, log_place_q[LeafC2h], 5'd0, log_qid_q[LeafC2h]};
+  wire [31:0] h2c_first = {12'd0, log_place_q[LeafH2c][3:0], 5'd0, log_qid_q[LeafH2c]};
 
-  function automatic logic [31:0] only_if(input logic shown, input logic [31:0] word);
-    return shown ? word : '0;
+  // ---- Read ----
+  function automatic logic [31:0] log_of(input logic [31:0] status, input logic [31:0] word);
+    return status != '0 ? word : '0;
   endfunction
 
   always_ff @(posedge clk) begin
@@ -217,18 +224,18 @@ module qdma_error_tree
         QDMA_CSR_GLBL_ERROR_MASK:       rdata_o <= global_mask_q;
         QDMA_CSR_GLBL_DSC_ERROR_STATUS: rdata_o <= status_q[LeafDsc];
         QDMA_CSR_GLBL_DSC_ERROR_MASK:   rdata_o <= mask_q[LeafDsc];
-        QDMA_CSR_GLBL_DSC_ERROR_LOG0:   rdata_o <= only_if(live[LeafDsc], {1'b1, log_h2c_q, 19'd0, log_qid_q[LeafDsc]});
-        QDMA_CSR_GLBL_DSC_ERROR_LOG1:   rdata_o <= only_if(live[LeafDsc], {4'd0, log_cidx_q, 7'd0, log_place_q[LeafDsc]});
-        QDMA_CSR_GLBL_DSC_ERROR_LOG2:   rdata_o <= only_if(live[LeafDsc], {log_old_q, log_new_q});
+        QDMA_CSR_GLBL_DSC_ERROR_LOG0:   rdata_o <= log_of(status_q[LeafDsc], dsc_log0);
+        QDMA_CSR_GLBL_DSC_ERROR_LOG1:   rdata_o <= log_of(status_q[LeafDsc], dsc_log1);
+        QDMA_CSR_GLBL_DSC_ERROR_LOG2:   rdata_o <= log_of(status_q[LeafDsc], dsc_log2);
         QDMA_CSR_GLBL_TRQ_ERROR_STATUS: rdata_o <= status_q[LeafTrq];
         QDMA_CSR_GLBL_TRQ_ERROR_MASK:   rdata_o <= mask_q[LeafTrq];
-        QDMA_CSR_GLBL_TRQ_ERROR_LOG:    rdata_o <= only_if(live[LeafTrq], {4'd0, log_bell_q, 2'd0, log_func_q, log_addr_q});
+        QDMA_CSR_GLBL_TRQ_ERROR_LOG:    rdata_o <= log_of(status_q[LeafTrq], trq_log);
         QDMA_CSR_C2H_ERROR_STATUS:      rdata_o <= status_q[LeafC2h];
         QDMA_CSR_C2H_ERROR_MASK:        rdata_o <= mask_q[LeafC2h];
-        QDMA_CSR_C2H_FIRST_ERROR_QID:   rdata_o <= only_if(live[LeafC2h], {11'd0, log_place_q[LeafC2h], 5'd0, log_qid_q[LeafC2h]});
+        QDMA_CSR_C2H_FIRST_ERROR_QID:   rdata_o <= log_of(status_q[LeafC2h], c2h_first);
         QDMA_CSR_H2C_ERROR_STATUS:      rdata_o <= status_q[LeafH2c];
         QDMA_CSR_H2C_ERROR_MASK:        rdata_o <= mask_q[LeafH2c];
-        QDMA_CSR_H2C_FIRST_ERROR_QID:   rdata_o <= only_if(live[LeafH2c], {12'd0, log_place_q[LeafH2c][3:0], 5'd0, log_qid_q[LeafH2c]});
+        QDMA_CSR_H2C_FIRST_ERROR_QID:   rdata_o <= log_of(status_q[LeafH2c], h2c_first);
         QDMA_CSR_ERROR_INTERRUPT:       rdata_o <= interrupt_q;
         default:                        rdata_o <= '0;
       endcase

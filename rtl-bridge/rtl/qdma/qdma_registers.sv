@@ -170,11 +170,11 @@ module qdma_registers
   qdma_doorbells #(.NumQueue(NumQueue)) u_bells (
     .clk, .rstn, .start_i(state_q == Decode && is_bell), .write_i(write_q), .func_i(func_q),
     .offset_i(15'(addr_q - BellBase)), .wdata_i(wdata_q), .done_o(bell_done), .rdata_o(bell_rdata),
-    .range_fault_o(range_fault), .fmap_look_o(fmap_look), .fmap_func_o(fmap_func), .fmap_base_i(fmap_base), .fmap_count_i(fmap_count),
-    .bell_o, .bell_valid_o, .bell_ready_i, .cidx_qid_o, .cidx_i
+    .range_fault_o(range_fault), .fmap_look_o(fmap_look), .fmap_func_o(fmap_func), .fmap_base_i(fmap_base),
+    .fmap_count_i(fmap_count), .bell_o, .bell_valid_o, .bell_ready_i, .cidx_qid_o, .cidx_i
   );
 
-  `ONIC_ASSERT_STABLE(RegStable_A, clk, rstn, reg_valid_i, reg_ready_o, {reg_write_i, reg_func_i, reg_addr_i, reg_wdata_i}, 59,
-                      "a register access changed while it waited")
+  `ONIC_ASSERT_STABLE(RegStable_A, clk, rstn, reg_valid_i, reg_ready_o,
+                      {reg_write_i, reg_func_i, reg_addr_i, reg_wdata_i}, 59, "a register access changed while it waited")
 endmodule
 `default_nettype wire
