@@ -144,7 +144,14 @@ module qdma_engine
   input  wire    [2:0] s_axis_cpl_ctrl_col_idx,
   input  wire    [2:0] s_axis_cpl_ctrl_err_idx,
   input  wire          s_axis_cpl_ctrl_no_wrb_marker,
-  output logic         s_axis_cpl_tready
+  output logic         s_axis_cpl_tready,
+
+  // Monitors, one cycle each: a completion became a ring entry; one did not, and why (2 its frame was lost or never came,
+  // 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
+  output logic         mon_cmpt_entry_valid,
+  output logic         mon_cmpt_drop_valid,
+  output logic   [3:0] mon_cmpt_drop_reason,
+  output logic         mon_h2c_drop_qdma_valid
 );
   `ONIC_ASSERT_PARAM(NUM_QUEUE, NUM_QUEUE >= 2 && NUM_QUEUE <= 2048 && (NUM_QUEUE & (NUM_QUEUE - 1)) == 0,
                      "NUM_QUEUE must be a power of two from 2 to 2048")
@@ -333,6 +340,20 @@ module qdma_engine
     .irq_valid_o(irq_in_valid[1]), .irq_o(irq[1]), .irq_ready_i(irq_in_ready[1]), .fault_o(fault[FaultH2c])
   );
   assign {hp_data_req_func_o, hp_data_req_addr_o, hp_data_req_len_o, hp_data_req_tag_o} = data_req;
+
+  // ---- Monitors ----
+  always_ff @(posedge clk) begin
+    mon_cmpt_entry_valid    <= rstn && completion_out;
+    mon_cmpt_drop_valid     <= rstn && completion_dropped;
+    mon_h2c_drop_qdma_valid <= rstn && fault[FaultH2c].kind == FaultZeroLength;
+    if (completion_dropped) begin
+      unique case (fault[FaultCompletion].kind)
+        FaultCmptInvalidQueue: mon_cmpt_drop_reason <= 4'd3;
+        FaultCmptRingFull:     mon_cmpt_drop_reason <= 4'd4;
+        default:               mon_cmpt_drop_reason <= 4'd2;
+      endcase
+    end
+  end
 
   // ---- Rules of use ----
   `ONIC_ASSERT_STABLE(HostPayStable_A, clk, rstn, hp_pay_valid_o, hp_pay_ready_i,

@@ -10,11 +10,10 @@
 // registers only.
 //
 // Monitors of the streams between both, axis_aclk, one cycle late, each valid for one cycle:
-//   mon_c2h_beat_valid  a C2H beat was taken: mon_c2h_qid, mon_c2h_len (bytes of the frame, ctrl_len)
-//   mon_c2h_end_valid   it was its frame's last
-//   mon_cpl_valid       a completion was taken: mon_cpl_qid, mon_cpl_len (bytes), mon_cpl_pkt_id
-//   mon_h2c_beat_valid  an H2C beat was taken: mon_h2c_qid, mon_h2c_len (bytes, from the metadata)
-//   mon_h2c_end_valid   it was its frame's last
+//   mon_c2h_beat  a C2H beat was taken: is it its frame's last, queue, bytes of the frame (ctrl_len)
+//   mon_cpl       a completion was taken: queue, bytes of the frame, packet id
+//   mon_h2c_beat  an H2C beat was taken: is it its frame's last, queue, bytes of the frame (from the metadata)
+// and, of the engine (see there), mon_cmpt_entry, mon_cmpt_drop, mon_h2c_drop_qdma.
 //
 // Planted faults (ONIC_FAULTS, +onic_fault=N): 1 to 6 are the shell's, see there; in the engine
 //   11 desc engine, completion          an index wraps at N in place of N-1
@@ -136,6 +135,13 @@ module onic_card #(
   output logic                 [63:0] hp_cmp_be_o,
   output logic                        hp_cmp_last_o,
 
+  // Monitors, one cycle each: a completion became a ring entry; one did not, and why (2 its frame was lost or never came,
+  // 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
+  output logic                        mon_cmpt_entry_valid,
+  output logic                        mon_cmpt_drop_valid,
+  output logic                  [3:0] mon_cmpt_drop_reason,
+  output logic                        mon_h2c_drop_qdma_valid,
+
   // Wire (port p on cmac_clk[p]); frames without FCS
   output logic    [NUM_CMAC_PORT-1:0] m_axis_cmac_tx_sim_tvalid,
   output logic [512*NUM_CMAC_PORT-1:0] m_axis_cmac_tx_sim_tdata,
@@ -164,17 +170,17 @@ module onic_card #(
 
   // Monitors of the streams between engine and shell (axis_aclk)
   output logic                        mon_c2h_beat_valid,
-  output logic                        mon_c2h_end_valid,
-  output logic                 [10:0] mon_c2h_qid,
-  output logic                 [15:0] mon_c2h_len,
+  output logic                        mon_c2h_beat_last,
+  output logic                 [10:0] mon_c2h_beat_qid,
+  output logic                 [15:0] mon_c2h_beat_len,
   output logic                        mon_cpl_valid,
   output logic                 [10:0] mon_cpl_qid,
   output logic                 [15:0] mon_cpl_len,
   output logic                 [15:0] mon_cpl_pkt_id,
   output logic                        mon_h2c_beat_valid,
-  output logic                        mon_h2c_end_valid,
-  output logic                 [10:0] mon_h2c_qid,
-  output logic                 [15:0] mon_h2c_len
+  output logic                        mon_h2c_beat_last,
+  output logic                 [10:0] mon_h2c_beat_qid,
+  output logic                 [15:0] mon_h2c_beat_len
 );
   // ---- Reset of the engine: powerup_rstn, stretched as the shell stretches its own, in the engine's clock ----
   logic [3:0] powerup_left_q;
@@ -225,10 +231,10 @@ module onic_card #(
     .hp_data_req_tag_o, .hp_data_rsp_valid_i, .hp_data_rsp_tag_i, .hp_data_rsp_data_i, .hp_data_rsp_last_i,
     .hp_data_rsp_status_i, .hp_pay_valid_o, .hp_pay_ready_i, .hp_pay_func_o, .hp_pay_addr_o, .hp_pay_data_o,
     .hp_pay_be_o, .hp_pay_last_o, .hp_cmp_valid_o, .hp_cmp_ready_i, .hp_cmp_func_o, .hp_cmp_addr_o, .hp_cmp_data_o,
-    .hp_cmp_be_o, .hp_cmp_last_o, .m_axis_h2c_tvalid(h2c_tvalid), .m_axis_h2c_tlast(h2c_tlast),
-    .m_axis_h2c_tdata(h2c_tdata), .m_axis_h2c_tcrc(h2c_tcrc), .m_axis_h2c_tuser_qid(h2c_tuser_qid),
-    .m_axis_h2c_tuser_port_id(h2c_tuser_port_id), .m_axis_h2c_tuser_err(h2c_tuser_err),
-    .m_axis_h2c_tuser_mdata(h2c_tuser_mdata), .m_axis_h2c_tuser_mty(h2c_tuser_mty),
+    .hp_cmp_be_o, .hp_cmp_last_o, .mon_cmpt_entry_valid, .mon_cmpt_drop_valid, .mon_cmpt_drop_reason,
+    .mon_h2c_drop_qdma_valid, .m_axis_h2c_tvalid(h2c_tvalid), .m_axis_h2c_tlast(h2c_tlast), .m_axis_h2c_tdata(h2c_tdata),
+    .m_axis_h2c_tcrc(h2c_tcrc), .m_axis_h2c_tuser_qid(h2c_tuser_qid), .m_axis_h2c_tuser_port_id(h2c_tuser_port_id),
+    .m_axis_h2c_tuser_err(h2c_tuser_err), .m_axis_h2c_tuser_mdata(h2c_tuser_mdata), .m_axis_h2c_tuser_mty(h2c_tuser_mty),
     .m_axis_h2c_tuser_zero_byte(h2c_tuser_zero_byte), .m_axis_h2c_tready(h2c_tready), .s_axis_c2h_tvalid(c2h_tvalid),
     .s_axis_c2h_tlast(c2h_tlast), .s_axis_c2h_tdata(c2h_tdata), .s_axis_c2h_tcrc(c2h_tcrc),
     .s_axis_c2h_ctrl_marker(c2h_ctrl_marker), .s_axis_c2h_ctrl_port_id(c2h_ctrl_port_id),
@@ -281,13 +287,12 @@ module onic_card #(
 
   always_ff @(posedge axis_aclk) begin
     mon_c2h_beat_valid <= axis_pwr_rstn && c2h_taken;
-    mon_c2h_end_valid  <= axis_pwr_rstn && c2h_taken && c2h_tlast;
     mon_cpl_valid      <= axis_pwr_rstn && cpl_taken;
     mon_h2c_beat_valid <= axis_pwr_rstn && h2c_taken;
-    mon_h2c_end_valid  <= axis_pwr_rstn && h2c_taken && h2c_tlast;
     if (c2h_taken) begin
-      mon_c2h_qid <= c2h_ctrl_qid;
-      mon_c2h_len <= c2h_ctrl_len;
+      mon_c2h_beat_last <= c2h_tlast;
+      mon_c2h_beat_qid  <= c2h_ctrl_qid;
+      mon_c2h_beat_len  <= c2h_ctrl_len;
     end
     if (cpl_taken) begin
       mon_cpl_qid    <= cpl_ctrl_qid;
@@ -295,8 +300,9 @@ module onic_card #(
       mon_cpl_pkt_id <= cpl_tdata[63:48];
     end
     if (h2c_taken) begin
-      mon_h2c_qid <= h2c_tuser_qid;
-      mon_h2c_len <= h2c_tuser_mdata[15:0];
+      mon_h2c_beat_last <= h2c_tlast;
+      mon_h2c_beat_qid  <= h2c_tuser_qid;
+      mon_h2c_beat_len  <= h2c_tuser_mdata[15:0];
     end
   end
 endmodule
