@@ -27,11 +27,11 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic         fence_busy_o,                   // from the same cycle on, until what was committed before is done
   // Descriptor queues
   input  wire          news_valid_i,
-  input  qid_t         news_qid_i,
+  input  wire qid_t    news_qid_i,
   output qid_t         look_qid_o,
-  input  desc_queue_t  look_i,                         // one cycle after look_qid_o
+  input  wire desc_queue_t look_i,                     // one cycle after look_qid_o
   output qid_t         look2_qid_o,
-  input  desc_queue_t  look2_i,                        // one cycle after look2_qid_o
+  input  wire desc_queue_t look2_i,                    // one cycle after look2_qid_o
   output logic         pop_valid_o,
   output qid_t         pop_qid_o,
   output logic         done_valid_o,
@@ -47,7 +47,7 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic         rd_valid_o,
   output read_req_t    rd_o,
   input  wire          rd_ready_i,
-  input  read_rsp_t    rsp_i,
+  input  wire read_rsp_t rsp_i,
   // Frames out
   output logic         m_axis_h2c_tvalid,
   output logic         m_axis_h2c_tlast,

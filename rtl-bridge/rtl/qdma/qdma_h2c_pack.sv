@@ -18,8 +18,8 @@ module qdma_h2c_pack import qdma_pkg::*, qdma_h2c_pkg::*; (
   input  wire          rstn,                           // synchronous, active low, power-up only
   // Judged frames
   input  wire          frame_valid_i,
-  input  frame_t       frame_i,
-  input  end_e         verdict_i,
+  input  wire frame_t  frame_i,
+  input  wire end_e    verdict_i,
   output logic         frame_take_o,
   // Their beats
   output logic         beat_take_o,

@@ -24,9 +24,9 @@ module qdma_h2c_reorder import qdma_pkg::*, qdma_h2c_pkg::*; (
   // Frames popped, reads before they are sent
   input  wire          frame_valid_i,
   input  wire          issue_valid_i,
-  input  issue_t       issue_i,
+  input  wire issue_t  issue_i,
   // Answers
-  input  read_rsp_t    rsp_i,
+  input  wire read_rsp_t rsp_i,
   // Frames judged
   output logic         verdict_valid_o,
   output end_e         verdict_o,

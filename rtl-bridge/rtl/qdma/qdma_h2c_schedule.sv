@@ -19,9 +19,9 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
   input  wire         rstn,
   // Descriptor queues
   input  wire         news_valid_i,
-  input  qid_t        news_qid_i,
+  input  wire qid_t   news_qid_i,
   output qid_t        look_qid_o,
-  input  desc_queue_t look_i,                          // one cycle after look_qid_o
+  input  wire desc_queue_t look_i,                     // one cycle after look_qid_o
   output logic        pop_valid_o,
   output qid_t        pop_qid_o,
   // Frames, one for each pop, in its cycle

@@ -16,10 +16,10 @@ module qdma_h2c_stream import qdma_pkg::*, qdma_h2c_pkg::*; (
   output logic         fence_busy_o,
   // Frames popped, reads before they are sent, their answers
   input  wire          frame_valid_i,
-  input  frame_t       frame_i,
+  input  wire frame_t  frame_i,
   input  wire          issue_valid_i,
-  input  issue_t       issue_i,
-  input  read_rsp_t    rsp_i,
+  input  wire issue_t  issue_i,
+  input  wire read_rsp_t rsp_i,
   output logic         free_o,                         // a beat of the reorder buffer is free again
   // Frames out
   output logic         m_axis_tvalid,

@@ -30,19 +30,19 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic        fence_busy_o,                    // from the same cycle on
   // Frames taken
   input  wire         end_valid_i,
-  input  end_t        end_i,
+  input  wire end_t   end_i,
   output logic        end_room_o,                      // room for two more
   output logic        ended_o,                         // one of them was looked at
   // From the scheduler
   input  wire         zero_valid_i,                    // no frame is on its way
-  input  end_t        zero_i,
+  input  wire end_t   zero_i,
   output logic        zero_ready_o,                    // the queue has stopped
   input  wire         failed_valid_i,
-  input  failed_t     failed_i,
+  input  wire failed_t failed_i,
   output logic        failed_ready_o,
   // Descriptor queues
   output qid_t        look2_qid_o,
-  input  desc_queue_t look2_i,                         // one cycle after look2_qid_o
+  input  wire desc_queue_t look2_i,                    // one cycle after look2_qid_o
   output logic        done_valid_o,
   output qid_t        done_qid_o,
   output index_t      done_cidx_o,
