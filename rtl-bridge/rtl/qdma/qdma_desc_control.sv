@@ -170,14 +170,14 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (op_q == OpContext) begin
       unique case (kind)
         KindSoftware: begin
-          shown     = {stored.word, software.word};
+          shown     = {stored.word, software.ctxt};
           shown[16] = arm_now;
         end
         KindHardware: begin
           shown[15:0]  = queue_i.delivered.cidx;
           shown[31:16] = stored.credits_used;
-          shown[40]    = sw_qen(software) && queue_i.delivered.cidx != sw_pidx(software);
-          shown[41]    = sw_qen(software);
+          shown[40]    = software.ctxt.qen && queue_i.delivered.cidx != software.ctxt.pidx;
+          shown[41]    = software.ctxt.qen;
           shown[46:43] = !queue_i.origin.run ? 4'd0 : in_flight > 7'd15 ? 4'd15 : in_flight[3:0];
         end
         KindCredit: shown[15:0] = stored.credits;
@@ -195,11 +195,11 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   logic        bell_fits;
 
   always_comb begin
-    entries     = config_i.ring_size[software.word[1][15:12]];
+    entries     = config_i.ring_size[software.ctxt.ring_select];
     bell_pidx   = bell_i.data[15:0];
-    outstanding = 17'(ring_distance(queue_i.done, sw_pidx(software), entries))
-                + 17'(ring_distance(sw_pidx(software), bell_pidx, entries));
-    bell_fits   = entries >= 16'd3 && bell_pidx < entries - 16'd1 && sw_pidx(software) < entries - 16'd1
+    outstanding = 17'(ring_distance(queue_i.done, software.ctxt.pidx, entries))
+                + 17'(ring_distance(software.ctxt.pidx, bell_pidx, entries));
+    bell_fits   = entries >= 16'd3 && bell_pidx < entries - 16'd1 && software.ctxt.pidx < entries - 16'd1
                   && queue_i.done < entries - 16'd1 && outstanding <= 17'(entries) - 17'd2;
   end
 
@@ -229,31 +229,31 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
     unique case (op_q)
       OpFailed: if (run && queue_i.origin.generation == failed_generation_i) begin
         touches                   = 1'b1;
-        software_d.word[1][26]    = 1'b1;
+        software_d.ctxt.err[0]    = 1'b1;
         fault_d.kind              = failed_fault_i;
       end
       OpImpossible: begin
         // Always an operation on the queue, so that fetch goes on; without fault if the context is gone meanwhile.
         touches = 1'b1;
-        if (run && !sw_possible(software, DescBytes)) begin
-          software_d.word[1][26] = 1'b1;
+        if (run && !possible(software.ctxt.desc_size, software.ctxt.bypass, software.ctxt.is_mm, DescBytes)) begin
+          software_d.ctxt.err[0] = 1'b1;
           fault_d.kind           = FaultDescParam;
         end
       end
-      OpStop: if (sw_qen(software)) begin
+      OpStop: if (software.ctxt.qen) begin
         touches                   = 1'b1;
-        software_d.word[1][27:26] = sw_err(software) | stop_err_i;
+        software_d.ctxt.err = software.ctxt.err | stop_err_i;
       end
-      OpBell: if (sw_qen(software)) begin
+      OpBell: if (software.ctxt.qen) begin
         touches = 1'b1;
         if (bell_fits) begin
-          software_d.word[0][15:0] = bell_pidx;
+          software_d.ctxt.pidx = bell_pidx;
           software_d.rung          = 1'b1;
           arm_d                    = bell_i.data[16];
         end else begin
-          software_d.word[1][26] = 1'b1;
+          software_d.ctxt.err[0] = 1'b1;
           fault_d.kind           = FaultInvalidPidx;
-          fault_d.old_pidx       = sw_pidx(software);
+          fault_d.old_pidx       = software.ctxt.pidx;
           fault_d.new_pidx       = bell_pidx;
         end
       end
@@ -263,15 +263,15 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
             touches   = 1'b1;
             stored_wr = 1'b1;
             if (ctxt_i.op == CtxtInvalidate) begin
-              software_d.word[1][0] = 1'b0;
+              software_d.ctxt.qen = 1'b0;
             end else begin
-              {stored_d.word, software_d.word} = changed;
-              software_d.word[0][16]           = 1'b0;
+              {stored_d.word, software_d.ctxt} = changed;
+              software_d.ctxt.irq_arm           = 1'b0;
               arm_d                            = changed[16];
             end
             if (ctxt_i.op != CtxtWrite) stored_d.credits = '0;
-            keeps_failed = sw_err(software_d) != '0 || sw_err(software) == '0;
-            anew         = !sw_qen(software) || !sw_qen(software_d) || !keeps_failed;
+            keeps_failed = software_d.ctxt.err != '0 || software.ctxt.err == '0;
+            anew         = !software.ctxt.qen || !software_d.ctxt.qen || !keeps_failed;
           end
           KindHardware: begin
             touches               = 1'b1;
@@ -294,7 +294,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
       flush           = 1'b1;
       software_d.rung = 1'b0;
     end
-    run_d = sw_qen(software_d) && software_d.rung && sw_err(software_d) == '0;
+    run_d = software_d.ctxt.qen && software_d.rung && software_d.ctxt.err == '0;
   end
 
   assign software_wr = touches;
@@ -302,7 +302,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   assign flush_o     = touches && flush;
   assign news_o      = touches && (flush || run != run_d || op_q == OpContext || fault_d.kind != FaultNone);
   assign origin_o    = '{run: run_d, generation: queue_i.origin.generation + 8'(flush || run != run_d),
-                         ring_select: software_d.word[1][15:12], start: flush ? start : queue_i.origin.start};
+                         ring_select: software_d.ctxt.ring_select, start: flush ? start : queue_i.origin.start};
 
   always_ff @(posedge clk) begin
     if (!rstn) begin
@@ -315,6 +315,6 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (op_q == OpContext && ctxt_i.op == CtxtRead) ctxt_rdata_o <= shown;
   end
 
-  wire unused_bell = &{1'b0, bell_i.kind, bell_i.data[31:17], ctxt_i.sel[0]};
+  wire unused = ^{config_i, bell_i, ctxt_i.sel[0], queue_i};
 endmodule
 `default_nettype wire

@@ -271,24 +271,24 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     end
 
     always_comb begin
-      look[i].enabled      = sw_qen(software[i]) && software[i].rung;
-      look[i].err          = sw_err(software[i]);
+      look[i].enabled      = software[i].ctxt.qen && software[i].rung;
+      look[i].err          = software[i].ctxt.err;
       look[i].failed       = look[i].err != '0;
       look[i].generation   = generation_q[i];
-      look[i].func         = func_t'(software[i].word[0][28:17]);
-      look[i].ring_base    = {software[i].word[3], software[i].word[2]};
-      look[i].ring_entries = config_i.ring_size[software[i].word[1][15:12]];
-      look[i].pidx         = sw_pidx(software[i]);
+      look[i].func         = func_t'(software[i].ctxt.func);
+      look[i].ring_base    = software[i].ctxt.ring_base;
+      look[i].ring_entries = config_i.ring_size[software[i].ctxt.ring_select];
+      look[i].pidx         = software[i].ctxt.pidx;
       look[i].head_index   = head_index_q[i];
       look[i].count        = count_q[i];
       look[i].desc         = i == 0 ? look_desc : '0;
-      look[i].wbi_chk      = software[i].word[1][2];
-      look[i].wbi_intvl_en = software[i].word[1][3];
-      look[i].wbk_en       = software[i].word[1][20];
-      look[i].irq_en       = software[i].word[1][21];
+      look[i].wbi_chk      = software[i].ctxt.wbi_chk;
+      look[i].wbi_intvl_en = software[i].ctxt.wbi_intvl_en;
+      look[i].wbk_en       = software[i].ctxt.wbk_en;
+      look[i].irq_en       = software[i].ctxt.irq_en;
       look[i].irq_arm      = arm[i];
-      look[i].int_aggr     = software[i].word[4][11];
-      look[i].vector       = software[i].word[4][10:0];
+      look[i].int_aggr     = software[i].ctxt.int_aggr;
+      look[i].vector       = software[i].ctxt.vector;
     end
   end
   assign look_o  = look[0];

@@ -73,12 +73,12 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
   always_comb begin
     entries     = config_i.ring_size[queue_i.origin.ring_select];
     usable      = fault_wrap_i ? entries : entries - 16'd1;
-    in_ring      = entries >= 16'd3 && queue_i.sent.index < usable && sw_pidx(software_i) < entries - 16'd1;
-    posted      = in_ring ? ring_distance(queue_i.sent.index, sw_pidx(software_i), entries) : '0;
-    if (fault_wrap_i && in_ring && sw_pidx(software_i) < queue_i.sent.index) posted = posted + 16'd1;
+    in_ring      = entries >= 16'd3 && queue_i.sent.index < usable && software_i.ctxt.pidx < entries - 16'd1;
+    posted      = in_ring ? ring_distance(queue_i.sent.index, software_i.ctxt.pidx, entries) : '0;
+    if (fault_wrap_i && in_ring && software_i.ctxt.pidx < queue_i.sent.index) posted = posted + 16'd1;
     to_ring_end = usable - queue_i.sent.index;
 
-    ring_base   = {software_i.word[3], software_i.word[2]};
+    ring_base   = software_i.ctxt.ring_base;
     addr        = {ring_base[63:DescShift], DescShift'(0)} + (addr_t'(queue_i.sent.index) << DescShift);
     to_page_end = 10'((13'd4096 - {1'b0, addr[11:0]}) >> DescShift);
 
@@ -87,7 +87,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (!H2c && config_i.prefetch_num != '0 && 16'(config_i.prefetch_num) < ahead) ahead = 16'(config_i.prefetch_num);
     if (ahead == '0) ahead = 16'd1;
     demand = demand_valid_i && demand_qid_i == qid_q ? 16'(demand_count_i) : '0;
-    limit  = H2c || pfch_en_i || !software_i.word[1][1] ? ahead : '0;
+    limit  = H2c || pfch_en_i || !software_i.ctxt.fcrd_en ? ahead : '0;
     if (limit < demand)        limit = demand;
     if (limit > 16'(AheadMax)) limit = 16'(AheadMax);
 
@@ -113,9 +113,9 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
 
   // ---- One queue after the other. ----
   wire disturbed = control_i && control_qid_i == qid_q;
-  wire possible  = sw_possible(software_i, DescBytes);
+  wire servable  = possible(software_i.ctxt.desc_size, software_i.ctxt.bypass, software_i.ctxt.is_mm, DescBytes);
   wire rd_free   = !rd_valid_o || rd_ready_i;
-  wire send      = state_q == FetchDecide && !disturbed && go && possible && tag_free_i && rd_free;
+  wire send      = state_q == FetchDecide && !disturbed && go && servable && tag_free_i && rd_free;
   wire leave     = state_q == FetchDecide && !disturbed && !go;
 
   always_comb begin
@@ -124,7 +124,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
       FetchPick:   if (pick_valid_i) state_d = FetchRead;
       FetchRead:   state_d = disturbed ? FetchPick : FetchDecide;
       FetchDecide: if (disturbed || send || leave) state_d = FetchPick;
-                   else if (!possible)             state_d = FetchRefuse;
+                   else if (!servable)             state_d = FetchRefuse;
       FetchRefuse: if (disturbed) state_d = FetchPick;
       default:     state_d = FetchPick;
     endcase
@@ -135,6 +135,9 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
     else       state_q <= state_d;
     if (state_q == FetchPick && pick_valid_i) qid_q <= pick_qid_i;
   end
+
+  // Tables and fields of others; the ring base's bits that count as 0.
+  wire unused = ^{config_i, queue_i.done, software_i, ring_base[DescShift-1:0]};
 
   assign pick_o        = state_q == FetchPick;
   assign context_rd_o  = state_q == FetchRead;
@@ -165,7 +168,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (!rstn)        rd_valid_o <= 1'b0;
     else if (rd_free) rd_valid_o <= send;
     if (send) begin
-      rd_o <= '{func: func_t'(software_i.word[0][28:17]), addr: addr, len: 13'(count) << DescShift, tag: TagWidth'(tag_i)};
+      rd_o <= '{func: func_t'(software_i.ctxt.func), addr: addr, len: 13'(count) << DescShift, tag: TagWidth'(tag_i)};
     end
   end
 endmodule

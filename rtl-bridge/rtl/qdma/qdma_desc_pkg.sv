@@ -9,10 +9,35 @@ package qdma_desc_pkg;
 
   typedef logic [8:0] slot_t;
 
-  // Software context as stored: words 0 to 4, but irq_arm has a place of its own.
+  // Software context, words 4 to 0 as the window shows them. Fields that only are kept have no name of their own.
   typedef struct packed {
-    logic             rung;                            // a doorbell was accepted since the queue was started anew
-    logic [4:0][31:0] word;
+    logic [19:0] kept_4;
+    logic        int_aggr;
+    logic [10:0] vector;
+    addr_t       ring_base;
+    logic        is_mm;
+    logic  [2:0] kept_1c;
+    logic  [1:0] err;                                  // bit 0 descriptor, bit 1 data
+    logic  [3:0] kept_1b;
+    logic        irq_en;
+    logic        wbk_en;
+    logic        mm_channel;
+    logic        bypass;
+    logic  [1:0] desc_size;                            // 8 bytes << desc_size
+    logic  [3:0] ring_select;                          // entry of the ring size table
+    logic  [7:0] kept_1a;
+    logic        wbi_intvl_en;
+    logic        wbi_chk;
+    logic        fcrd_en;
+    logic        qen;
+    logic  [2:0] kept_0;
+    logic [11:0] func;
+    logic        irq_arm;                              // stored as 0: it has a place of its own
+    index_t      pidx;
+  } words_t;
+  typedef struct packed {
+    logic   rung;                                      // a doorbell was accepted since the queue was started anew
+    words_t ctxt;
   } software_t;
   // Words 5 to 7 of the software context and what is only stored of the others.
   typedef struct packed {
@@ -70,19 +95,10 @@ package qdma_desc_pkg;
     index_t     next;                                  // ring index behind the last
   } tag_t;
 
-  // ---- Fields of the software context, words 0 and 1. ----
-  function automatic index_t sw_pidx(input software_t sw);
-    return sw.word[0][15:0];
-  endfunction
-  function automatic logic sw_qen(input software_t sw);
-    return sw.word[1][0];
-  endfunction
-  function automatic logic [1:0] sw_err(input software_t sw);
-    return sw.word[1][27:26];
-  endfunction
-  // The engine can do what the context asks for: stream, internal mode, this direction's descriptor.
-  function automatic logic sw_possible(input software_t sw, input int unsigned desc_bytes);
-    return sw.word[1][17:16] == (desc_bytes == 16 ? 2'd1 : 2'd0) && !sw.word[1][18] && !sw.word[1][31];
+  // The engine can do what a context asks for: stream, internal mode, this direction's descriptor.
+  function automatic logic possible(input logic [1:0] desc_size, input logic bypass, input logic is_mm,
+                                    input int unsigned desc_bytes);
+    return desc_size == (desc_bytes == 16 ? 2'd1 : 2'd0) && !bypass && !is_mm;
   endfunction
 endpackage
 `default_nettype wire

@@ -37,6 +37,9 @@ module qdma_desc_state import qdma_pkg::*, qdma_desc_pkg::*; #(
   input  wire qid_t       qid_i   [Readers],
   output queue_t     queue_o [Readers]
 );
+  // Queues are 11 bits wide, whatever NumQueue is.
+  wire unused_qid = ^{control_qid_i, sent_qid_i, delivered_qid_i, popped_qid_i, done_qid_i};
+
   localparam int unsigned IndexWidth = NumQueue > 1 ? $clog2(NumQueue) : 1;
   typedef logic [IndexWidth-1:0] place_t;
 
@@ -76,7 +79,7 @@ module qdma_desc_state import qdma_pkg::*, qdma_desc_pkg::*; #(
       assign done[i]      = popped[i].index;
       assign done_live[i] = popped_live[i];
     end
-    wire unused_done = &{1'b0, done_wr_i, done_qid_i, done_i};
+    wire unused_done = ^{done_wr_i, done_qid_i, done_i};
   end
 
   for (genvar i = 0; i < Readers; i++) begin : gen_reader

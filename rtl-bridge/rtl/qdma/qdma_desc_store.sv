@@ -29,8 +29,10 @@ module qdma_desc_store import qdma_pkg::*, qdma_desc_pkg::*; #(
 
   logic [DescWidth-1:0] mem [Banks][1 << RowWidth];
 
-  function automatic logic [RowWidth-1:0] row(input qid_t qid, input slot_t slot);
-    return RowWidth'({qid, slot[AheadWidth-1:BankWidth]});
+  typedef logic [AheadWidth-1:0] place_t;              // of a slot in its queue's memory
+
+  function automatic logic [RowWidth-1:0] row(input qid_t qid, input place_t place);
+    return RowWidth'({qid, place} >> BankWidth);
   endfunction
 
   always_ff @(posedge clk) begin
@@ -39,13 +41,16 @@ module qdma_desc_store import qdma_pkg::*, qdma_desc_pkg::*; #(
         // Which of the beat's descriptors falls into the bank.
         automatic logic [BankWidth-1:0] k = BankWidth'(bank) - wr_slot_i[BankWidth-1:0];
         if (slot_t'(k) < wr_count_i)
-          mem[bank][row(wr_qid_i, wr_slot_i + slot_t'(k))] <= wr_data_i[9'(k) * 9'(DescWidth) +: DescWidth];
+          mem[bank][row(wr_qid_i, place_t'(wr_slot_i) + place_t'(k))] <= wr_data_i[9'(k) * 9'(DescWidth) +: DescWidth];
       end
     end
   end
 
   logic [DescWidth-1:0] rd_data_q;
-  always_ff @(posedge clk) rd_data_q <= mem[rd_slot_i[BankWidth-1:0]][row(rd_qid_i, rd_slot_i)];
+  always_ff @(posedge clk) rd_data_q <= mem[rd_slot_i[BankWidth-1:0]][row(rd_qid_i, place_t'(rd_slot_i))];
   assign rd_data_o = 128'(rd_data_q);
+
+  // Slots count on over several laps of the memory.
+  wire unused_lap = ^{wr_slot_i, rd_slot_i};
 endmodule
 `default_nettype wire

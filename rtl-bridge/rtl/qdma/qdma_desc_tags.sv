@@ -128,7 +128,7 @@ module qdma_desc_tags import qdma_pkg::*, qdma_desc_pkg::*; #(
   end
   assign fence_busy_o = fence_left_q != '0;
 
-  wire unused_tag = ^rsp_i.tag[TagWidth-1:6];
+  wire unused = ^{rsp_i, answer_origin_i, retire_origin_i, retire_delivered_i.cidx, answer.next, head.slot};
 
   `ONIC_ASSERT(DescTagTaken_A, clk, rstn, !(take_i && !free_o), "a read was sent without a free tag")
   `ONIC_ASSERT(DescAnswerKnown_A, clk, rstn, !rsp_i.valid || 7'(rsp_age) < count_q,
