@@ -156,11 +156,12 @@ module qdma_line_buffer import qdma_pkg::*, qdma_completion_pkg::*; #(
 
   // ---- Interrupts
   wire [$clog2(InterruptDepth):0] irq_count;
+  wire                            irq_pop = irq_valid_o && irq_ready_i;
 
   sync_fifo #(.Width($bits(interrupt_t)), .Depth(InterruptDepth)) u_interrupts (
     .clk(clk), .rstn(rstn),
     .wr_en_i(push_irq), .wr_data_i({head.func, head.vector, head.qid}), .wr_ready_o(irq_room),
-    .rd_valid_o(irq_valid_o), .rd_data_o(irq_o), .rd_en_i(irq_valid_o && irq_ready_i), .count_o(irq_count)
+    .rd_valid_o(irq_valid_o), .rd_data_o(irq_o), .rd_en_i(irq_pop), .count_o(irq_count)
   );
 
   // ---- Flush: the notices in the FIFO, then the beat behind it, then the interrupts.
@@ -185,11 +186,11 @@ module qdma_line_buffer import qdma_pkg::*, qdma_completion_pkg::*; #(
         end
         FlushBeat: if (can_load) begin
           flush_q    <= FlushInterrupts;
-          irq_left_q <= irq_count;
+          irq_left_q <= irq_count - ($clog2(InterruptDepth) + 1)'(irq_pop);
         end
         FlushInterrupts: begin
-          if (irq_left_q == '0)               flush_q <= FlushNone;
-          else if (irq_valid_o && irq_ready_i) irq_left_q <= irq_left_q - 1'b1;
+          if (irq_left_q == '0)  flush_q <= FlushNone;
+          else if (irq_pop)       irq_left_q <= irq_left_q - 1'b1;
         end
         default: ;
       endcase
