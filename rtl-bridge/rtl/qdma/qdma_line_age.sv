@@ -1,7 +1,7 @@
 // Which lines of completion entries have waited long enough.
 //
 // A line waits from its first entry on. At the age, tick count * tick value cycles of C2H_COALESCE (a product of 0: 64), it is
-// offered for writing; after 512 cycles more it is urgent. The user may so leave lines to fill up while every cycle brings an
+// offered for writing; after 1024 cycles more it is urgent. The user may so leave lines to fill up while every cycle brings an
 // entry, and no entry stays back for ever.
 // Queues whose line began wait in one FIFO, each at most once. When a queue's turn comes and its line was written meanwhile,
 // it falls out; if a younger line waits there, it goes to the FIFO's end, so that a line can be offered up to an age late.
@@ -33,7 +33,7 @@ module qdma_line_age #(
   output logic                 flush_busy_o           // from the next cycle until each such line was taken
 );
   localparam int unsigned DefaultAge = 64;            // cycles
-  localparam int unsigned Patience   = 512;           // cycles from due to urgent
+  localparam int unsigned Patience   = 1024;          // cycles from due to urgent
 
   typedef logic [QueueWidth-1:0] queue_index_t;
   typedef logic           [31:0] cycle_t;             // compared by sign: an age has 24 bits

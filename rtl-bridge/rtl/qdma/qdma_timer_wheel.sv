@@ -120,7 +120,7 @@ module qdma_timer_wheel import qdma_pkg::*; #(
         end
       end
     end else begin
-      take = linked_count_q != '0 && walked_q != slot_time && !insert;
+      take = linked_count_q != '0 && walked_q != slot_time && !(insert && put_slot == walked_q[WheelBits-1:0]);
     end
   end
 
