@@ -50,13 +50,14 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
   qid_t news_qid_q;
   logic list_valid, list_push, list_take, back_valid, back_ready, back_push, back_take;
   qid_t list_qid, list_push_qid, back_qid;
-  wire [NumberWidth:0] unused_list_count;
+  wire [NumberWidth+1:0] unused_list_count;
   wire [2:0]           unused_back_count;
-  wire                 unused_list_ready;              // ListDepth queues, each in it once
+  wire                 list_ready;
 
-  sync_fifo #(.Width(QidWidth), .Depth(ListDepth)) u_list (
+  // Twice as deep as there are queues: with all of them in it, one that is taken may enter again in the same cycle.
+  sync_fifo #(.Width(QidWidth), .Depth(2 * ListDepth)) u_list (
     .clk, .rstn,
-    .wr_en_i(list_push), .wr_data_i(list_push_qid), .wr_ready_o(unused_list_ready),
+    .wr_en_i(list_push), .wr_data_i(list_push_qid), .wr_ready_o(list_ready),
     .rd_valid_o(list_valid), .rd_data_o(list_qid), .rd_en_i(list_take), .count_o(unused_list_count)
   );
   sync_fifo #(.Width(QidWidth), .Depth(4)) u_back (
@@ -188,7 +189,7 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
                        look_i.wbi_intvl_en, look_i.wbk_en, look_i.irq_en, look_i.irq_arm, look_i.int_aggr, look_i.vector};
 
   // ---- Rules of use ----
-  `ONIC_ASSERT(ListNotFull_A, clk, rstn, !list_push || unused_list_ready, "a queue stands in the list twice")
+  `ONIC_ASSERT(ListNotFull_A, clk, rstn, !list_push || list_ready, "the list of queues is full")
   `ONIC_ASSERT(QueueInRange_A, clk, rstn, !news_valid_i || 12'(news_qid_i) < 12'(NumQueue),
                "news of a queue beyond NumQueue")
 
