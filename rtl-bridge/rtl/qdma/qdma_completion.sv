@@ -83,6 +83,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   // Pulses for the counters, one event a cycle
   output logic               completion_in_o,         // taken from the shell
   output logic               completion_out_o,        // became a ring entry
+  output logic               completion_error_o,      // which has the error bit; with completion_out_o
   output logic               completion_dropped_o,    // did not
   output logic               status_out_o             // status word decided
 );
@@ -302,6 +303,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
       status_out_o         <= notice_valid && notice.status;
       drop_left_q          <= (drop && join_drop) || (drop_left_q && (drop || join_drop));
     end
+    if (word_we) completion_error_o <= op_q.failed;
   end
 
   // What the shell says beyond queue, frame and data: sizes and places come from the context and its tables, and OpenNIC

@@ -7,7 +7,7 @@
 // A queue starts anew (flushed: everything fetched is forgotten, the next fetch is at the hardware context's cidx) with each
 // CLR and INV of its software context, with a WR while qen was or becomes 0 or that takes its error away, and with WR, CLR and
 // INV of its hardware context, which also set cidx. All but the last need a new doorbell then. The generation changes with
-// each flush and whenever the queue starts or stops to run.
+// each flush, whenever the queue starts or stops to run, and when it fails before it ran.
 //
 // A queue that fails keeps its indices, so that doorbells are still checked against what is complete.
 //
@@ -204,7 +204,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   end
 
   // ---- Carry out ----
-  logic   anew, flush, run, run_d, keeps_failed;
+  logic   anew, flush, run, run_d, keeps_failed, fails;
   index_t start;
   fault_t fault_d;
   logic   touches;                                     // the queue's software context or its standing changes
@@ -295,13 +295,14 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
       software_d.rung = 1'b0;
     end
     run_d = software_d.ctxt.qen && software_d.rung && software_d.ctxt.err == '0;
+    fails = software.ctxt.err == '0 && software_d.ctxt.err != '0;
   end
 
   assign software_wr = touches;
   assign control_o   = touches;
   assign flush_o     = touches && flush;
-  assign news_o      = touches && (flush || run != run_d || op_q == OpContext || fault_d.kind != FaultNone);
-  assign origin_o    = '{run: run_d, generation: queue_i.origin.generation + 8'(flush || run != run_d),
+  assign news_o      = touches && (flush || run != run_d || fails || op_q == OpContext || fault_d.kind != FaultNone);
+  assign origin_o    = '{run: run_d, generation: queue_i.origin.generation + 8'(flush || run != run_d || fails),
                          ring_select: software_d.ctxt.ring_select, start: flush ? start : queue_i.origin.start};
 
   always_ff @(posedge clk) begin

@@ -18,6 +18,7 @@
 // away; fence_busy_o still waits for them.
 //
 // Look-up: look_qid_i -> look_o in the next cycle, with all pops up to and including the cycle in which the qid was given.
+// enabled is qen alone: a queue that was written but not rung is enabled and has no descriptors.
 // 1 look-up and 1 pop a cycle, also all of one queue. Fields other than enabled, failed, err, generation, count and
 // head_index are void while the queue is neither enabled nor failed; desc is void while count is 0. A pop follows its
 // look-up within a few cycles; a pop of a queue without descriptors, or of a queue that stopped meanwhile, is ignored.
@@ -271,7 +272,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     end
 
     always_comb begin
-      look[i].enabled      = software[i].ctxt.qen && software[i].rung;
+      look[i].enabled      = software[i].ctxt.qen;
       look[i].err          = software[i].ctxt.err;
       look[i].failed       = look[i].err != '0;
       look[i].generation   = generation_q[i];

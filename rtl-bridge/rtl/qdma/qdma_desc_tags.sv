@@ -1,6 +1,7 @@
 // Descriptor reads in flight: up to 64, answered in any order, retired in the order in which they were sent.
 //
 // A beat of an answer is written to its place in the store as it comes, unless its queue has another generation by then.
+// An answer with an error may have fewer beats than its read, gaps may lie between beats.
 // Retirement, one read a cycle, makes the descriptors of an answered read visible: it moves delivered_t. A read of an earlier
 // generation is dropped. A read that failed stays at the head and asks control to fail its queue, which makes it one of
 // an earlier generation. Retirement rests in cycles in which control changes a queue, so both never write at once.
@@ -134,7 +135,9 @@ module qdma_desc_tags import qdma_pkg::*, qdma_desc_pkg::*; #(
   `ONIC_ASSERT(DescAnswerKnown_A, clk, rstn, !rsp_i.valid || 7'(rsp_age) < count_q,
                "an answer to a read that is not in flight")
   `ONIC_ASSERT(DescAnswerOnce_A, clk, rstn, !rsp_i.valid || !answered_q[rsp_tag], "a second answer to a read")
-  `ONIC_ASSERT(DescAnswerLength_A, clk, rstn, !rsp_i.valid || rsp_i.last == (store_count_o <= slot_t'(PerBeat)),
-               "an answer has more or fewer beats than its read asked for")
+  `ONIC_ASSERT(DescAnswerLength_A, clk, rstn,
+               !rsp_i.valid || (rsp_i.status == ReadOk ? rsp_i.last == (store_count_o <= slot_t'(PerBeat))
+                                                       : rsp_i.last || store_count_o > slot_t'(PerBeat)),
+               "an answer has more beats than its read asked for, or fewer and no error")
 endmodule
 `default_nettype wire

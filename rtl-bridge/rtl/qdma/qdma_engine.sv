@@ -146,9 +146,10 @@ module qdma_engine
   input  wire          s_axis_cpl_ctrl_no_wrb_marker,
   output logic         s_axis_cpl_tready,
 
-  // Monitors, one cycle each: a completion became a ring entry; one did not, and why (2 its frame was lost or never came,
-  // 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
+  // Monitors, one cycle each: a completion became a ring entry, with the error bit or without; one did not, and why (2 its
+  // frame was lost or never came, 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
   output logic         mon_cmpt_entry_valid,
+  output logic         mon_cmpt_entry_err,
   output logic         mon_cmpt_drop_valid,
   output logic   [3:0] mon_cmpt_drop_reason,
   output logic         mon_h2c_drop_qdma_valid
@@ -185,7 +186,7 @@ module qdma_engine
   logic             c2h_desc_busy, h2c_desc_busy, c2h_busy, completion_busy, h2c_busy;
   logic      [11:0] error_irq_func;
   logic      [10:0] error_irq_vector;
-  logic             no_desc, completion_in, completion_out, completion_dropped, status_out;
+  logic             no_desc, completion_in, completion_out, completion_error, completion_dropped, status_out;
 
   qdma_registers #(.NumQueue(NUM_QUEUE), .NumFunc(NUM_PHYS_FUNC), .Sources(Sources)) u_registers (
     .clk, .rstn, .reg_valid_i, .reg_ready_o, .reg_write_i, .reg_func_i, .reg_addr_i, .reg_wdata_i, .reg_rvalid_o, .reg_rdata_o,
@@ -297,7 +298,8 @@ module qdma_engine
     .frame_done_ready_o(frame_done_ready), .cmp_valid_o(wr_valid[0]), .cmp_o(wr[0]), .cmp_ready_i(wr_ready[0]),
     .irq_valid_o(irq_in_valid[0]), .irq_o(irq[0]), .irq_ready_i(irq_in_ready[0]),
     .fault_o(fault[FaultCompletion]), .join_fault_o(fault[FaultJoin]), .completion_in_o(completion_in),
-    .completion_out_o(completion_out), .completion_dropped_o(completion_dropped), .status_out_o(status_out)
+    .completion_out_o(completion_out), .completion_error_o(completion_error), .completion_dropped_o(completion_dropped),
+    .status_out_o(status_out)
   );
 
   qdma_write_arbiter u_completion_writes (
@@ -344,6 +346,7 @@ module qdma_engine
   // ---- Monitors ----
   always_ff @(posedge clk) begin
     mon_cmpt_entry_valid    <= rstn && completion_out;
+    mon_cmpt_entry_err      <= completion_error;
     mon_cmpt_drop_valid     <= rstn && completion_dropped;
     mon_h2c_drop_qdma_valid <= rstn && fault[FaultH2c].kind == FaultZeroLength;
     if (completion_dropped) begin

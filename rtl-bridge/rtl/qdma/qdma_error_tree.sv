@@ -11,8 +11,8 @@
 // cycle after rd_i, 0 otherwise and for words of other blocks. Leaves that nothing here can set (RAM errors, C2H fatal
 // errors) are plain storage elsewhere.
 //
-// The logs' error type is the number of the status bit. A data read that the host refuses counts as UR_CA; the text does
-// not say which of UR_CA and DMA it would be. Both are assumed. Source: qdma.md section 8; regs/rdl/qdma_csr.rdl.
+// The logs' error type is the number of the status bit. A data read that the host refuses counts as DMA, a descriptor read
+// as UR_CA; the text does not say which it would be. Both are assumed. Source: qdma.md section 8; regs/rdl/qdma_csr.rdl.
 `default_nettype none
 module qdma_error_tree
   import qdma_pkg::*;
@@ -57,7 +57,7 @@ module qdma_error_tree
       FaultDescRead:         return {LeafDsc, 5'(QDMA_CSR_GLBL_DSC_ERROR_STATUS_UR_CA_LSB)};
       FaultDescParam:        return {LeafDsc, 5'(QDMA_CSR_GLBL_DSC_ERROR_STATUS_PARAM_LSB)};
       FaultDataPoison:       return {LeafDsc, 5'(QDMA_CSR_GLBL_DSC_ERROR_STATUS_DAT_POISON_LSB)};
-      FaultDataRead:         return {LeafDsc, 5'(QDMA_CSR_GLBL_DSC_ERROR_STATUS_UR_CA_LSB)};
+      FaultDataRead:         return {LeafDsc, 5'(QDMA_CSR_GLBL_DSC_ERROR_STATUS_DMA_LSB)};
       FaultInvalidPidx:      return {LeafDsc, 5'(QDMA_CSR_GLBL_DSC_ERROR_STATUS_INVALID_PIDX_LSB)};
       FaultCsrUnmapped:      return {LeafTrq, 5'(QDMA_CSR_GLBL_TRQ_ERROR_STATUS_CSR_UNMAPPED_LSB)};
       FaultQidRange:         return {LeafTrq, 5'(QDMA_CSR_GLBL_TRQ_ERROR_STATUS_QID_RANGE_LSB)};

@@ -95,7 +95,8 @@ package qdma_pkg;
   } fault_t;
 
   // ---- Host memory. A read's answer is one or more beats, its bytes from byte 0 on; beats of one answer come in order and
-  // together, answers of different tags in any order. A read and a write never cross a 4 KiB boundary of addr.
+  // with no other answer's between them, answers of different tags in any order. An answer with an error may have fewer
+  // beats. A read and a write never cross a 4 KiB boundary of addr.
   typedef struct packed {
     func_t               func;
     addr_t               addr;                         // of byte 0, any alignment
@@ -140,7 +141,7 @@ package qdma_pkg;
 
   // ---- A descriptor queue as qdma_desc_engine shows it.
   typedef struct packed {
-    logic         enabled;                             // qen, and a doorbell came since the context was written
+    logic         enabled;                             // qen; count stays 0 until a doorbell came
     logic         failed;                              // err is not 0
     logic   [1:0] err;                                 // bit 0 descriptor, bit 1 data
     logic   [7:0] generation;                          // changes whenever the queue is cleared, invalidated or started

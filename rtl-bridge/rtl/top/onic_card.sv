@@ -135,9 +135,10 @@ module onic_card #(
   output logic                 [63:0] hp_cmp_be_o,
   output logic                        hp_cmp_last_o,
 
-  // Monitors, one cycle each: a completion became a ring entry; one did not, and why (2 its frame was lost or never came,
-  // 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
+  // Monitors, one cycle each: a completion became a ring entry, with the error bit or without; one did not, and why (2 its
+  // frame was lost or never came, 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
   output logic                        mon_cmpt_entry_valid,
+  output logic                        mon_cmpt_entry_err,
   output logic                        mon_cmpt_drop_valid,
   output logic                  [3:0] mon_cmpt_drop_reason,
   output logic                        mon_h2c_drop_qdma_valid,
@@ -231,8 +232,9 @@ module onic_card #(
     .hp_data_req_tag_o, .hp_data_rsp_valid_i, .hp_data_rsp_tag_i, .hp_data_rsp_data_i, .hp_data_rsp_last_i,
     .hp_data_rsp_status_i, .hp_pay_valid_o, .hp_pay_ready_i, .hp_pay_func_o, .hp_pay_addr_o, .hp_pay_data_o,
     .hp_pay_be_o, .hp_pay_last_o, .hp_cmp_valid_o, .hp_cmp_ready_i, .hp_cmp_func_o, .hp_cmp_addr_o, .hp_cmp_data_o,
-    .hp_cmp_be_o, .hp_cmp_last_o, .mon_cmpt_entry_valid, .mon_cmpt_drop_valid, .mon_cmpt_drop_reason,
-    .mon_h2c_drop_qdma_valid, .m_axis_h2c_tvalid(h2c_tvalid), .m_axis_h2c_tlast(h2c_tlast), .m_axis_h2c_tdata(h2c_tdata),
+    .hp_cmp_be_o, .hp_cmp_last_o, .mon_cmpt_entry_valid, .mon_cmpt_entry_err, .mon_cmpt_drop_valid,
+    .mon_cmpt_drop_reason, .mon_h2c_drop_qdma_valid,
+    .m_axis_h2c_tvalid(h2c_tvalid), .m_axis_h2c_tlast(h2c_tlast), .m_axis_h2c_tdata(h2c_tdata),
     .m_axis_h2c_tcrc(h2c_tcrc), .m_axis_h2c_tuser_qid(h2c_tuser_qid), .m_axis_h2c_tuser_port_id(h2c_tuser_port_id),
     .m_axis_h2c_tuser_err(h2c_tuser_err), .m_axis_h2c_tuser_mdata(h2c_tuser_mdata), .m_axis_h2c_tuser_mty(h2c_tuser_mty),
     .m_axis_h2c_tuser_zero_byte(h2c_tuser_zero_byte), .m_axis_h2c_tready(h2c_tready), .s_axis_c2h_tvalid(c2h_tvalid),
