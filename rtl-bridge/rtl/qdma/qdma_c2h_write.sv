@@ -81,7 +81,8 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   input  wire                    frame_done_ready_i,
   // Faults; frames lost for want of descriptors
   output fault_t                 fault_o,
-  output logic                   no_desc_o            // one cycle each
+  output logic                   no_desc_o,           // one cycle each
+  output logic                   idle_o               // no frame is inside or has begun to come, frame_done is empty
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 2 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two, 2 to 2048")
@@ -125,14 +126,15 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .count_o(unused_frames));
 
   // ---- Contexts ----
-  logic       peek, ctxt_valid, ctxt_err;
+  logic       peek, ctxt_valid, ctxt_err, context_idle;
   logic [3:0] ctxt_size_index;
 
   qdma_prefetch_context #(.NumQueue(NumQueue)) u_context (
     .clk, .rstn,
     .ctxt_valid_i, .ctxt_i, .ctxt_done_o, .ctxt_rdata_o, .peek_o(peek), .peeked_i(look_i),
     .look_qid_i(look_qid_o), .valid_o(ctxt_valid), .err_o(ctxt_err), .buffer_size_index_o(ctxt_size_index),
-    .pfch_qid_i, .pfch_en_o, .news_valid_i, .news_qid_i, .look2_qid_o, .look2_i);
+    .pfch_qid_i, .pfch_en_o, .news_valid_i, .news_qid_i, .look2_qid_o, .look2_i,
+    .idle_o(context_idle));
 
   // ---- Decision ----
   logic       put, undo, room, free, decided, verdict_room, verdict_valid, verdict_ready, popping;
@@ -197,6 +199,9 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
       fence_busy_o <= !fault_fence && (fence_i || snap_q || due_q != '0);
     end
   end
+
+  // A frame's first beat is here until the frame is decided; then it is open until its end.
+  assign idle_o = context_idle && !beat_valid && !mid_frame_q && open_q == '0 && !frame_done_valid_o;
 
   `ONIC_ASSERT(FramesFit_A, clk, rstn, !(beat_in && !mid_frame_q && !frame_room), "more frames inside than beats")
   `ONIC_ASSERT(OpenFrames_A, clk, rstn, open_q <= 6'd32, "more frames are decided than their FIFOs hold")

@@ -85,7 +85,8 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   output logic               completion_out_o,        // became a ring entry
   output logic               completion_error_o,      // which has the error bit; with completion_out_o
   output logic               completion_dropped_o,    // did not
-  output logic               status_out_o             // status word decided
+  output logic               status_out_o,            // status word decided
+  output logic               idle_o                   // nothing under way or waiting, no timer runs
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 1 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two, 1 to 2048")
@@ -104,6 +105,10 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   assign fault_fence = 1'b0;
 `endif
 
+  // ---- Idle
+  logic join_idle, timers_idle, age_idle, lines_idle;
+  assign idle_o = join_idle && timers_idle && age_idle && lines_idle && !op_valid_q && !fence_busy_o && !drop_left_q;
+
   // ---- Operations to come
   logic         entry_valid, entry_ready, entry_failed, join_drop;
   logic  [63:0] entry_data;
@@ -118,7 +123,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .cpl_pkt_id_i(s_axis_cpl_ctrl_wait_pld_pkt_id), .cpl_ready_o(s_axis_cpl_tready),
     .frame_valid_i(frame_done_valid_i), .frame_i(frame_done_i), .frame_ready_o(frame_done_ready_o),
     .entry_valid_o(entry_valid), .entry_data_o(entry_data), .entry_qid_o(entry_qid), .entry_failed_o(entry_failed),
-    .entry_ready_i(entry_ready), .drop_o(join_drop), .fault_o(join_fault_o)
+    .entry_ready_i(entry_ready), .drop_o(join_drop), .fault_o(join_fault_o), .idle_o(join_idle)
   );
 
   // ---- Choice: what is rare goes first; lines that may wait go last. An expired timer is left for a cycle while its queue
@@ -230,7 +235,8 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   qdma_timer_wheel #(.NumQueue(MemQueue)) u_timers (
     .clk(clk), .rstn(rstn), .timer_tick_i(config_i.timer_tick),
     .start_i(timer_start), .stop_i(timer_stop), .queue_i(index), .ticks_i(timer_ticks),
-    .expire_valid_o(expire_valid), .expire_queue_o(expire_queue), .expire_ready_i(expire_ready)
+    .expire_valid_o(expire_valid), .expire_queue_o(expire_queue), .expire_ready_i(expire_ready),
+    .idle_o(timers_idle)
   );
 
   logic age_flush, age_busy, out_flush, out_busy;
@@ -241,7 +247,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .start_i(queue_we && queue.held == '0 && queue_next.held != '0),
     .end_i(queue_we && queue.held != '0 && queue_next.held == '0), .queue_i(index),
     .line_valid_o(line_valid), .line_urgent_o(line_urgent), .line_queue_o(line_queue), .line_ready_i(line_ready),
-    .flush_i(age_flush), .flush_busy_o(age_busy)
+    .flush_i(age_flush), .flush_busy_o(age_busy), .idle_o(age_idle)
   );
 
   qdma_line_buffer #(.NumQueue(MemQueue)) u_lines (
@@ -250,7 +256,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .notice_valid_i(notice_valid), .notice_i(notice), .room_o(room),
     .cmp_valid_o(cmp_valid_o), .cmp_o(cmp_o), .cmp_ready_i(cmp_ready_i),
     .irq_valid_o(irq_valid_o), .irq_o(irq_o), .irq_ready_i(irq_ready_i),
-    .flush_i(out_flush), .flush_busy_o(out_busy)
+    .flush_i(out_flush), .flush_busy_o(out_busy), .idle_o(lines_idle)
   );
 
   // ---- Fence: first the lines that wait, then what is on its way out. An operation takes effect on the ages in its own cycle

@@ -32,7 +32,8 @@ module qdma_completion_join import qdma_pkg::*; #(
   input  wire                entry_ready_i,
   // Events
   output logic               drop_o,                  // a completion was dropped, same cycle
-  output fault_t             fault_o                  // FaultQidMismatch, a register
+  output fault_t             fault_o,                 // FaultQidMismatch, a register
+  output logic               idle_o                   // no completion waits; frames may, for completions that have not come
 );
   // ---- Fault for the alarm tests: 18 does not wait for the payload. ----
   logic fault_no_wait;
@@ -82,6 +83,7 @@ module qdma_completion_join import qdma_pkg::*; #(
     frame_pop      = meet ? cpl_pop : cpl_valid && frame_valid && !late;
   end
 
+  assign idle_o         = !cpl_valid;
   assign entry_data_o   = cpl.data;
   assign entry_qid_o    = cpl.qid;
   assign entry_failed_o = frame.outcome == FrameFailed && !blind;

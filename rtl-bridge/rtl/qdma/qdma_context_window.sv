@@ -37,7 +37,8 @@ module qdma_context_window
   output logic                   fence_o,              // one cycle
   input  wire                    fence_busy_i,         // counts from the second cycle after fence_o on
   output logic                   flush_o,              // one cycle
-  input  wire                    flush_busy_i          // as fence_busy_i
+  input  wire                    flush_busy_i,         // as fence_busy_i
+  output logic                   idle_o                // no command is under way
 );
   localparam logic [13:0] DataBase = QDMA_CSR_IND_CTXT_DATA[13:0];
   localparam logic [13:0] MaskBase = QDMA_CSR_IND_CTXT_MASK[13:0];
@@ -95,6 +96,8 @@ module qdma_context_window
 
   wire write_command = wr_i && word == Command;
   wire start         = write_command && !busy_q && legal;
+
+  assign idle_o = !busy_q;
 
   // ---- One command ----
   typedef enum logic [2:0] {Idle, Run, Fence, FenceSettle, FenceWait, FlushSettle, FlushWait} state_e;

@@ -54,6 +54,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   output origin_t        origin_o,
   output logic           news_o,                       // consumers must know
   output fault_t         fault_o,                      // a register
+  output logic           idle_o,                       // no operation is under way
   // Software contexts for others: read, then data in the next cycle, held
   input  wire            rd_i       [3],
   input  wire qid_t      rd_qid_i   [3],
@@ -99,6 +100,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   end
 
   assign qid_o        = qid_q;
+  assign idle_o       = op_q == OpNone;
   assign bell_ready_o = op_q == OpBell;
   assign stop_ready_o = op_q == OpStop;
 

@@ -91,7 +91,8 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   // Interrupt sent: irq_arm is used up
   input  wire            irq_disarm_valid_i,
   input  wire qid_t           irq_disarm_qid_i,
-  output fault_t         fault_o
+  output fault_t         fault_o,
+  output logic           idle_o                        // no read is under way, and none will be sent unless an input asks for it
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 1 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two, 1 to 2048")
@@ -116,6 +117,10 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   assign fault_leak  = 16'd0;
   assign fault_fence = 1'b0;
 `endif
+
+  // ---- Idle ----
+  logic control_idle, want_idle, fetch_idle, tags_idle;
+  assign idle_o = control_idle && want_idle && fetch_idle && tags_idle && !news_valid_o;
 
   // ---- Where the queues stand. ----
   qid_t       qid   [Readers];
@@ -176,7 +181,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     .failed_i(failed), .failed_qid_i(qid[AtRetire]), .failed_generation_i(failed_generation),
     .failed_fault_i(failed_fault), .impossible_i(impossible), .impossible_qid_i(qid[AtFetch]),
     .qid_o(qid[AtControl]), .queue_i(queue[AtControl]),
-    .control_o(control), .flush_o(flush), .origin_o(origin), .news_o(control_news), .fault_o,
+    .control_o(control), .flush_o(flush), .origin_o(origin), .news_o(control_news), .fault_o, .idle_o(control_idle),
     .rd_i(software_rd), .rd_qid_i(software_qid), .rd_o(software), .arm_qid_i(look_qid_q), .arm_o(arm));
 
   // ---- Fetch. Back on the list: what control changed, an answered read, room after a pop, a new demand. ----
@@ -209,7 +214,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
 
   qdma_desc_want #(.NumQueue(NumQueue), .Sets(5)) u_want (
     .clk, .rstn, .set_i(want), .set_qid_i(want_qid),
-    .pick_valid_o(pick_valid), .pick_qid_o(pick_qid), .pick_i(pick));
+    .pick_valid_o(pick_valid), .pick_qid_o(pick_qid), .pick_i(pick), .idle_o(want_idle));
 
   logic       tag_free, tag_take;
   logic [5:0] tag;
@@ -225,7 +230,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     .control_i(control), .control_qid_i(qid[AtControl]),
     .sent_wr_o(sent_wr), .sent_o(sent), .impossible_o(impossible),
     .tag_free_i(tag_free), .tag_i(tag), .tag_take_o(tag_take), .tag_o(tag_entry),
-    .rd_valid_o, .rd_o, .rd_ready_i, .fault_wrap_i(fault_wrap), .fault_leak_i(fault_leak));
+    .rd_valid_o, .rd_o, .rd_ready_i, .idle_o(fetch_idle), .fault_wrap_i(fault_wrap), .fault_leak_i(fault_leak));
 
   // ---- Answers ----
   logic  store_wr;
@@ -240,7 +245,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     .retire_delivered_i(queue[AtRetire].delivered), .control_i(control),
     .delivered_wr_o(delivered_wr), .delivered_o(delivered),
     .failed_o(failed), .failed_generation_o(failed_generation), .failed_fault_o(failed_fault),
-    .fence_i, .fence_busy_o, .fault_fence_i(fault_fence));
+    .fence_i, .fence_busy_o, .fault_fence_i(fault_fence), .idle_o(tags_idle));
 
   // Retirement rests while control changes a queue, so there is one piece of news in a cycle.
   always_ff @(posedge clk) begin

@@ -52,6 +52,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
   output logic           rd_valid_o,
   output read_req_t      rd_o,
   input  wire            rd_ready_i,
+  output logic           idle_o,                       // no queue is looked at, no read offered
   // Faults
   input  wire            fault_wrap_i,                 // rings wrap at N
   input  wire     [15:0] fault_leak_i                  // descriptors of room that are lost
@@ -145,6 +146,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
   assign impossible_o  = state_q == FetchRefuse;
   assign again_valid_o = send && posted != count;
   assign again_qid_o   = qid_q;
+  assign idle_o        = state_q == FetchPick && !rd_valid_o;
 
   // ---- What the decision leaves behind. ----
   wire [15:0] next_index = queue_i.sent.index + count;

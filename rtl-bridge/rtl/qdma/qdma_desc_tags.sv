@@ -42,7 +42,8 @@ module qdma_desc_tags import qdma_pkg::*, qdma_desc_pkg::*; #(
   // Fence
   input  wire            fence_i,
   output logic           fence_busy_o,
-  input  wire            fault_fence_i                 // fault: fences end at once
+  input  wire            fault_fence_i,                // fault: fences end at once
+  output logic           idle_o                        // no read is in flight
 );
   localparam int unsigned PerBeat = 64 / DescBytes;    // descriptors
 
@@ -128,6 +129,7 @@ module qdma_desc_tags import qdma_pkg::*, qdma_desc_pkg::*; #(
     else if (retire && fence_left_q != '0)    fence_left_q <= fence_left_q - 7'd1;
   end
   assign fence_busy_o = fence_left_q != '0;
+  assign idle_o       = count_q == '0;
 
   wire unused = ^{rsp_i, answer_origin_i, retire_origin_i, retire_delivered_i.cidx, answer.next, head.slot};
 

@@ -14,7 +14,8 @@ module qdma_desc_want import qdma_pkg::*; #(
   input  wire qid_t set_qid_i [Sets],
   output logic pick_valid_o,
   output qid_t pick_qid_o,
-  input  wire  pick_i
+  input  wire  pick_i,
+  output logic idle_o                                  // the list is empty
 );
   localparam int unsigned Words     = NumQueue > 32 ? NumQueue / 32 : 1;
   localparam int unsigned WordWidth = Words > 1 ? $clog2(Words) : 1;
@@ -48,6 +49,8 @@ module qdma_desc_want import qdma_pkg::*; #(
     after        = any_q & ~((64'd2 << word_q) - 64'd1);
     next_word    = WordWidth'(lowest64(after != '0 ? after : any_q));
   end
+
+  assign idle_o = any_q == '0;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin

@@ -152,7 +152,10 @@ module qdma_engine
   output logic         mon_cmpt_entry_err,
   output logic         mon_cmpt_drop_valid,
   output logic   [3:0] mon_cmpt_drop_reason,
-  output logic         mon_h2c_drop_qdma_valid
+  output logic         mon_h2c_drop_qdma_valid,
+
+  // 1: nothing is under way inside and no timer runs, so that nothing happens until an input asks for it
+  output logic         qdma_idle_o
 );
   `ONIC_ASSERT_PARAM(NUM_QUEUE, NUM_QUEUE >= 2 && NUM_QUEUE <= 2048 && (NUM_QUEUE & (NUM_QUEUE - 1)) == 0,
                      "NUM_QUEUE must be a power of two from 2 to 2048")
@@ -163,6 +166,14 @@ module qdma_engine
   `ONIC_ASSERT_PARAM(H2C_AHEAD_MAX,
                      H2C_AHEAD_MAX >= 32 && H2C_AHEAD_MAX <= 256 && (H2C_AHEAD_MAX & (H2C_AHEAD_MAX - 1)) == 0,
                      "H2C_AHEAD_MAX must be a power of two from 32 to 256")
+
+  // ---- Idle. What an input brings in this cycle counts too, since the parts show it a cycle later. ----
+  logic registers_idle, c2h_desc_idle, h2c_desc_idle, c2h_idle, completion_idle, vectors_idle, h2c_idle;
+  wire  input_event = reg_valid_i || s_axis_c2h_tvalid || s_axis_cpl_tvalid || hp_desc_rsp_valid_i || hp_data_rsp_valid_i;
+  wire  parts_idle  = registers_idle && c2h_desc_idle && h2c_desc_idle && c2h_idle && completion_idle && vectors_idle
+                      && h2c_idle && !hp_desc_req_valid_o && !hp_cmp_valid_o;
+
+  always_ff @(posedge clk) qdma_idle_o <= rstn && parts_idle && !input_event;
 
   // ---- Registers ----
   // Sources of faults, in the order in which a log prefers them
@@ -197,7 +208,7 @@ module qdma_engine
     .fault_i(fault), .error_irq_valid_o(error_irq_valid), .error_irq_func_o(error_irq_func),
     .error_irq_vector_o(error_irq_vector), .error_irq_ready_i(error_irq_ready),
     .count_no_desc_i(no_desc), .count_completion_in_i(completion_in), .count_completion_out_i(completion_out),
-    .count_completion_dropped_i(completion_dropped), .count_status_out_i(status_out)
+    .count_completion_dropped_i(completion_dropped), .count_status_out_i(status_out), .idle_o(registers_idle)
   );
 
   // ---- Descriptors ----
@@ -225,7 +236,7 @@ module qdma_engine
     .pop_valid_i(c2h_pop_valid), .pop_qid_i(c2h_pop_qid), .done_valid_i(1'b0), .done_qid_i('0), .done_cidx_i('0),
     .stop_valid_i(1'b0), .stop_qid_i('0), .stop_err_i('0), .stop_ready_o(c2h_stop_ready),
     .news_valid_o(c2h_news_valid), .news_qid_o(c2h_news_qid), .irq_disarm_valid_i(1'b0), .irq_disarm_qid_i('0),
-    .fault_o(fault[FaultC2hDesc])
+    .fault_o(fault[FaultC2hDesc]), .idle_o(c2h_desc_idle)
   );
 
   qid_t        h2c_look_qid, h2c_look2_qid, h2c_pop_qid, h2c_done_qid, h2c_stop_qid, h2c_news_qid, h2c_disarm_qid;
@@ -246,7 +257,8 @@ module qdma_engine
     .pop_valid_i(h2c_pop_valid), .pop_qid_i(h2c_pop_qid), .done_valid_i(h2c_done_valid), .done_qid_i(h2c_done_qid),
     .done_cidx_i(h2c_done_cidx), .stop_valid_i(h2c_stop_valid), .stop_qid_i(h2c_stop_qid), .stop_err_i(h2c_stop_err),
     .stop_ready_o(h2c_stop_ready), .news_valid_o(h2c_news_valid), .news_qid_o(h2c_news_qid),
-    .irq_disarm_valid_i(h2c_disarm_valid), .irq_disarm_qid_i(h2c_disarm_qid), .fault_o(fault[FaultH2cDesc])
+    .irq_disarm_valid_i(h2c_disarm_valid), .irq_disarm_qid_i(h2c_disarm_qid), .fault_o(fault[FaultH2cDesc]),
+    .idle_o(h2c_desc_idle)
   );
 
   read_req_t desc_req;
@@ -273,7 +285,7 @@ module qdma_engine
     .news_valid_i(c2h_news_valid), .news_qid_i(c2h_news_qid),
     .pay_valid_o(hp_pay_valid_o), .pay_o(pay), .pay_ready_i(hp_pay_ready_i),
     .frame_done_valid_o(frame_done_valid), .frame_done_o(frame_done), .frame_done_ready_i(frame_done_ready),
-    .fault_o(fault[FaultC2h]), .no_desc_o(no_desc)
+    .fault_o(fault[FaultC2h]), .no_desc_o(no_desc), .idle_o(c2h_idle)
   );
   assign {hp_pay_func_o, hp_pay_addr_o, hp_pay_data_o, hp_pay_be_o, hp_pay_last_o} = pay;
   wire unused_c2h = ^{s_axis_c2h_tcrc, s_axis_c2h_ctrl_marker, s_axis_c2h_ctrl_port_id, s_axis_c2h_ctrl_ecc,
@@ -299,7 +311,7 @@ module qdma_engine
     .irq_valid_o(irq_in_valid[0]), .irq_o(irq[0]), .irq_ready_i(irq_in_ready[0]),
     .fault_o(fault[FaultCompletion]), .join_fault_o(fault[FaultJoin]), .completion_in_o(completion_in),
     .completion_out_o(completion_out), .completion_error_o(completion_error), .completion_dropped_o(completion_dropped),
-    .status_out_o(status_out)
+    .status_out_o(status_out), .idle_o(completion_idle)
   );
 
   qdma_write_arbiter u_completion_writes (
@@ -312,7 +324,7 @@ module qdma_engine
   qdma_msix #(.NumFunc(NUM_PHYS_FUNC)) u_msix (
     .clk, .rstn, .irq_valid_i(irq_valid), .irq_i(irq), .irq_ready_o(irq_ready), .error_valid_i(error_irq_valid),
     .error_func_i(error_irq_func), .error_vector_i(error_irq_vector), .error_ready_o(error_irq_ready),
-    .irq_valid_o, .irq_func_o, .irq_vector_o, .irq_ready_i, .fault_o(fault[FaultVector])
+    .irq_valid_o, .irq_func_o, .irq_vector_o, .irq_ready_i, .fault_o(fault[FaultVector]), .idle_o(vectors_idle)
   );
 
   // ---- Host to card ----
@@ -339,7 +351,8 @@ module qdma_engine
     .m_axis_h2c_tvalid, .m_axis_h2c_tlast, .m_axis_h2c_tdata, .m_axis_h2c_tcrc, .m_axis_h2c_tuser_qid,
     .m_axis_h2c_tuser_port_id, .m_axis_h2c_tuser_err, .m_axis_h2c_tuser_mdata, .m_axis_h2c_tuser_mty,
     .m_axis_h2c_tuser_zero_byte, .m_axis_h2c_tready, .cmp_valid_o(wr_valid[1]), .cmp_o(wr[1]), .cmp_ready_i(wr_ready[1]),
-    .irq_valid_o(irq_in_valid[1]), .irq_o(irq[1]), .irq_ready_i(irq_in_ready[1]), .fault_o(fault[FaultH2c])
+    .irq_valid_o(irq_in_valid[1]), .irq_o(irq[1]), .irq_ready_i(irq_in_ready[1]), .fault_o(fault[FaultH2c]),
+    .idle_o(h2c_idle)
   );
   assign {hp_data_req_func_o, hp_data_req_addr_o, hp_data_req_len_o, hp_data_req_tag_o} = data_req;
 

@@ -42,7 +42,8 @@ module qdma_error_tree
   output logic                 irq_valid_o,
   output logic          [11:0] irq_func_o,
   output logic          [10:0] irq_vector_o,
-  input  wire                  irq_ready_i
+  input  wire                  irq_ready_i,
+  output logic                 idle_o                  // no fault is on its way, no interrupt due
 );
   typedef enum logic [1:0] {LeafDsc = 2'd0, LeafTrq = 2'd1, LeafC2h = 2'd2, LeafH2c = 2'd3} leaf_e;
   typedef struct packed {
@@ -169,7 +170,9 @@ module qdma_error_tree
     end
   end
 
-  assign irq_valid_o  = interrupt_q[ArmLsb] && (global_q & global_mask_q) != '0 && irq_ready_i;
+  wire irq_due = interrupt_q[ArmLsb] && (global_q & global_mask_q) != '0;
+  assign irq_valid_o  = irq_due && irq_ready_i;
+  assign idle_o       = !any_fault && !fresh_q && !irq_due;
   assign irq_func_o   = interrupt_q[QDMA_CSR_ERROR_INTERRUPT_FUNC_LSB +: 12];
   assign irq_vector_o = interrupt_q[QDMA_CSR_ERROR_INTERRUPT_VECTOR_LSB +: 11];
 

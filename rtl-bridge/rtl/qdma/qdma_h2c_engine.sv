@@ -68,10 +68,12 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic         irq_valid_o,
   output interrupt_t   irq_o,
   input  wire          irq_ready_i,
-  output fault_t       fault_o
+  output fault_t       fault_o,
+  output logic         idle_o                          // nothing under way; not before the sweep after reset
 );
   logic   frame_valid, issue_valid, start, free_beat, ended, zero_valid, zero_ready, failed_valid, failed_ready;
   logic   end_valid, end_room, stream_busy, writeback_busy;
+  logic   read_idle, writeback_idle;
   frame_t frame;
   issue_t issue;
   end_t   zero, ending;
@@ -84,7 +86,8 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
     .frame_valid_o(frame_valid), .frame_o(frame), .issue_valid_o(issue_valid), .issue_o(issue),
     .start_i(start), .free_i(free_beat),
     .ended_i(ended), .zero_valid_o(zero_valid), .zero_o(zero), .zero_ready_i(zero_ready),
-    .failed_valid_o(failed_valid), .failed_o(failed), .failed_ready_i(failed_ready)
+    .failed_valid_o(failed_valid), .failed_o(failed), .failed_ready_i(failed_ready),
+    .idle_o(read_idle)
   );
 
   qdma_h2c_stream u_stream (
@@ -108,8 +111,10 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
     .failed_valid_i(failed_valid), .failed_i(failed), .failed_ready_o(failed_ready),
     .look2_qid_o, .look2_i, .done_valid_o, .done_qid_o, .done_cidx_o,
     .stop_valid_o, .stop_qid_o, .stop_err_o, .stop_ready_i, .irq_disarm_valid_o, .irq_disarm_qid_o,
-    .cmp_valid_o, .cmp_o, .cmp_ready_i, .irq_valid_o, .irq_o, .irq_ready_i, .fault_o
+    .cmp_valid_o, .cmp_o, .cmp_ready_i, .irq_valid_o, .irq_o, .irq_ready_i, .fault_o,
+    .idle_o(writeback_idle)
   );
   assign fence_busy_o = stream_busy || writeback_busy;
+  assign idle_o       = start && read_idle && writeback_idle;
 endmodule
 `default_nettype wire

@@ -48,7 +48,8 @@ module qdma_h2c_read import qdma_pkg::*, qdma_h2c_pkg::*; #(
   input  wire         zero_ready_i,
   output logic        failed_valid_o,
   output failed_t     failed_o,
-  input  wire         failed_ready_i
+  input  wire         failed_ready_i,
+  output logic        idle_o                           // each frame has ended, and no queue wants to send one
 );
   localparam int unsigned RoomWidth = $clog2(ReorderBeats) + 1;
 
@@ -76,7 +77,7 @@ module qdma_h2c_read import qdma_pkg::*, qdma_h2c_pkg::*; #(
   end
 
   // ---- Frames ----
-  logic   fetch_in_valid, fetch_ready, fetch_valid, fetch_take;
+  logic   fetch_in_valid, fetch_ready, fetch_valid, fetch_take, schedule_idle;
   fetch_t fetch_in, fetch;
   wire [2:0] unused_count;
 
@@ -85,9 +86,11 @@ module qdma_h2c_read import qdma_pkg::*, qdma_h2c_pkg::*; #(
     .news_valid_i, .news_qid_i, .look_qid_o, .look_i, .pop_valid_o, .pop_qid_o,
     .room_i(room_ok_q), .frame_ready_i(fetch_ready),
     .frame_valid_o(fetch_in_valid), .fetch_o(fetch_in), .frame_o,
-    .idle_i(frames_q == '0), .zero_valid_o, .zero_o, .zero_ready_i, .failed_valid_o, .failed_o, .failed_ready_i
+    .frames_ended_i(frames_q == '0), .zero_valid_o, .zero_o, .zero_ready_i, .failed_valid_o, .failed_o, .failed_ready_i,
+    .idle_o(schedule_idle)
   );
   assign frame_valid_o = fetch_in_valid;
+  assign idle_o        = schedule_idle && frames_q == '0;
 
   sync_fifo #(.Width($bits(fetch_t)), .Depth(4)) u_fetch (
     .clk, .rstn,

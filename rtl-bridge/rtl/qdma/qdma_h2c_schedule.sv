@@ -7,7 +7,7 @@
 //
 // Back-pressure: while room_i or frame_ready_i is low the queue at its turn is looked at again each cycle, so a queue that
 // stopped meanwhile is not popped. Neither depends on what the look says, nor does the next look.
-// A descriptor of length 0 is not popped: all waits until the frames before it have ended (idle_i), then it is reported.
+// A descriptor of length 0 is not popped: all waits until the frames before it have ended (frames_ended_i), then it is reported.
 // A queue in error is reported once for each time that it is found so, with the index at which it was first seen running
 // before: nothing before that index is left to complete. A disabled one leaves the list.
 `include "onic_assert.svh"
@@ -31,13 +31,14 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output fetch_t      fetch_o,
   output frame_t      frame_o,
   // Queues that can't go on
-  input  wire         idle_i,                          // each frame so far has ended
+  input  wire         frames_ended_i,                  // each frame so far has ended
   output logic        zero_valid_o,                    // a descriptor of length 0
   output end_t        zero_o,
   input  wire         zero_ready_i,
   output logic        failed_valid_o,                  // a queue in error
   output failed_t     failed_o,
-  input  wire         failed_ready_i
+  input  wire         failed_ready_i,
+  output logic        idle_o                           // no queue is in the list or looked at, no report waits
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 1 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two, 1 to 2048")
@@ -162,7 +163,7 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
 
   // ---- Reports ----
   logic zero_valid_q;
-  assign zero_valid_o = zero_valid_q && idle_i;
+  assign zero_valid_o = zero_valid_q && frames_ended_i;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin
@@ -188,6 +189,9 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
   wire unused_look = ^{look_i.err, look_i.ring_base, look_i.pidx, look_i.desc[63:48], look_i.wbi_chk,
                        look_i.wbi_intvl_en, look_i.wbk_en, look_i.irq_en, look_i.irq_arm, look_i.int_aggr, look_i.vector};
 
+  // ---- Idle ----
+  assign idle_o = !news_valid_q && !list_valid && !back_valid && !exam_valid_q && !zero_valid_q && !failed_valid_o;
+
   // ---- Rules of use ----
   `ONIC_ASSERT(ListNotFull_A, clk, rstn, !list_push || list_ready, "the list of queues is full")
   `ONIC_ASSERT(QueueInRange_A, clk, rstn, !news_valid_i || 12'(news_qid_i) < 12'(NumQueue),
@@ -199,7 +203,7 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
       AloneAgain_C: cover (more && !others);
       NewsMeetsLook_C: cover (news_push && news_late);
       NewsBeforeBack_C: cover (news_push && back_valid && !back_looked);
-      ZeroWaits_C: cover (zero_valid_q && !idle_i);
+      ZeroWaits_C: cover (zero_valid_q && !frames_ended_i);
     end
   end
 endmodule

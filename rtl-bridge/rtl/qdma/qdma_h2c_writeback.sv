@@ -60,7 +60,8 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic        irq_valid_o,
   output interrupt_t  irq_o,
   input  wire         irq_ready_i,
-  output fault_t      fault_o
+  output fault_t      fault_o,
+  output logic        idle_o                           // nothing is looked at, no word due, nothing offered
 );
   localparam int unsigned ListDepth   = NumQueue < 2 ? 2 : NumQueue;
   localparam int unsigned NumberWidth = $clog2(ListDepth);
@@ -291,6 +292,9 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   assign cmp_o.data[511:64] = '0;
   assign cmp_o.be           = 64'hff;
   assign cmp_o.last         = 1'b1;
+
+  // ---- Idle ----
+  assign idle_o = !end_valid && !due_valid && word_free && !end_now && !stop_valid_o && !settle_q && !zero_done_q;
 
   // ---- Fence ----
   logic fence_q;

@@ -30,7 +30,8 @@ module qdma_line_age #(
   input  wire                  line_ready_i,
   // Flush
   input  wire                  flush_i,
-  output logic                 flush_busy_o           // from the next cycle until each such line was taken
+  output logic                 flush_busy_o,          // from the next cycle until each such line was taken
+  output logic                 idle_o                 // no line waits
 );
   localparam int unsigned DefaultAge = 64;            // cycles
   localparam int unsigned Patience   = 1024;          // cycles from due to urgent
@@ -86,6 +87,7 @@ module qdma_line_age #(
 
   assign line_queue_o = head.index;
   assign flush_busy_o = flush_left_q != '0;
+  assign idle_o       = count_q == '0;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin

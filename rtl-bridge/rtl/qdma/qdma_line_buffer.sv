@@ -38,7 +38,8 @@ module qdma_line_buffer import qdma_pkg::*, qdma_completion_pkg::*; #(
   input  wire                  irq_ready_i,
   // Flush: busy until all notices of before the pulse were taken, their interrupts too
   input  wire                  flush_i,
-  output logic                 flush_busy_o
+  output logic                 flush_busy_o,
+  output logic                 idle_o                 // no notice is inside, nothing offered
 );
   localparam int unsigned DepthWidth = $clog2(Depth);
 
@@ -171,6 +172,7 @@ module qdma_line_buffer import qdma_pkg::*, qdma_completion_pkg::*; #(
   logic [$clog2(InterruptDepth):0] irq_left_q;
 
   assign flush_busy_o = flush_q != FlushNone;
+  assign idle_o       = count_q == '0 && !notice_valid_q && !cmp_valid_o && !irq_valid_o;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin

@@ -29,7 +29,8 @@ module qdma_msix
   output func_t                 irq_func_o,
   output logic           [10:0] irq_vector_o,
   input  wire                   irq_ready_i,
-  output fault_t                fault_o
+  output fault_t                fault_o,
+  output logic                  idle_o                 // no interrupt is inside
 );
   `ONIC_ASSERT_PARAM(NumFunc, NumFunc >= 1 && NumFunc <= 4, "NumFunc must be 1 to 4")
 
@@ -42,6 +43,7 @@ module qdma_msix
   logic  [1:0] error_func_q;
   logic [10:0] error_vector_q;
   assign error_ready_o = !error_q;
+  assign idle_o        = !error_q && !irq_valid_o;
 
   // ---- Choice ----
   logic       turn_q;

@@ -33,7 +33,8 @@ module qdma_prefetch_context import qdma_pkg::*; #(
   input  wire                    news_valid_i,
   input  wire qid_t              news_qid_i,
   output qid_t                   look2_qid_o,
-  input  wire desc_queue_t       look2_i
+  input  wire desc_queue_t       look2_i,
+  output logic                   idle_o                // no news is being looked at
 );
   localparam int unsigned IndexWidth = $clog2(NumQueue);
   typedef logic [IndexWidth-1:0] queue_index_t;
@@ -88,6 +89,7 @@ module qdma_prefetch_context import qdma_pkg::*; #(
   logic         news_valid_q;
   queue_index_t news_index_q;
   assign look2_qid_o = news_qid_i;
+  assign idle_o      = !news_valid_q;
 
   always_ff @(posedge clk) begin
     news_valid_q <= news_valid_i && rstn;

@@ -59,7 +59,8 @@ module qdma_registers
   input  wire                   count_completion_in_i,
   input  wire                   count_completion_out_i,
   input  wire                   count_completion_dropped_i,
-  input  wire                   count_status_out_i
+  input  wire                   count_status_out_i,
+  output logic                  idle_o                 // no access, command, fence or error interrupt under way
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 1 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two from 1 to 2048")
@@ -122,7 +123,9 @@ module qdma_registers
   end
 
   // ---- Blocks ----
-  logic command_refused, range_fault;
+  logic command_refused, range_fault, errors_idle, window_idle;
+  assign idle_o = state_q == Idle && reg_ready_o && !reg_rvalid_o && !command_refused && !range_fault && errors_idle
+                  && window_idle;
 
   qdma_csr #(.NumQueue(NumQueue), .NumFunc(NumFunc)) u_csr (
     .clk, .rstn, .wr_i(csr_wr), .rd_i(csr_rd), .addr_i(addr_q[13:0]), .wdata_i(wdata_q), .func_i(func_q),
@@ -136,7 +139,7 @@ module qdma_registers
     .access_func_i(func_q), .access_addr_i(addr_q[16:0]),
     .command_refused_i(command_refused), .command_func_i(func_q),
     .irq_valid_o(error_irq_valid_o), .irq_func_o(error_irq_func_o), .irq_vector_o(error_irq_vector_o),
-    .irq_ready_i(error_irq_ready_i)
+    .irq_ready_i(error_irq_ready_i), .idle_o(errors_idle)
   );
 
   logic          fmap_valid, fmap_done, store_valid, store_done;
@@ -146,7 +149,8 @@ module qdma_registers
     .clk, .rstn, .wr_i(csr_wr), .rd_i(csr_rd), .addr_i(addr_q[13:0]), .wdata_i(wdata_q), .rdata_o(window_rdata),
     .refused_o(command_refused), .ctxt_o, .ctxt_valid_o({store_valid, fmap_valid, ctxt_valid_o}),
     .ctxt_done_i({store_done, fmap_done, ctxt_done_i}), .ctxt_rdata_i({store_rdata, fmap_rdata, ctxt_rdata_i}),
-    .fence_o, .fence_busy_i, .flush_o, .flush_busy_i
+    .fence_o, .fence_busy_i, .flush_o, .flush_busy_i,
+    .idle_o(window_idle)
   );
 
   logic        fmap_look;

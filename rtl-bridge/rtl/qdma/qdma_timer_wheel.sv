@@ -30,7 +30,8 @@ module qdma_timer_wheel import qdma_pkg::*; #(
   // Ended
   output logic                 expire_valid_o,
   output logic [QueueWidth-1:0] expire_queue_o,
-  input  wire                  expire_ready_i
+  input  wire                  expire_ready_i,
+  output logic                 idle_o                 // no timer is in a list
 );
   localparam int unsigned SlotBits  = 4;              // log2 of a slot's cycles
   localparam int unsigned WheelBits = 8;              // log2 of the slots
@@ -125,6 +126,7 @@ module qdma_timer_wheel import qdma_pkg::*; #(
   end
 
   assign expire_queue_o = chain_q;
+  assign idle_o         = linked_count_q == '0 && !start_q && !stop_q;
 
   wire expire = expire_valid_o && expire_ready_i;
   wire unlink = fall_out || expire;

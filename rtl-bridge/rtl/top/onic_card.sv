@@ -143,6 +143,10 @@ module onic_card #(
   output logic                  [3:0] mon_cmpt_drop_reason,
   output logic                        mon_h2c_drop_qdma_valid,
 
+  // 1: nothing is under way in the engine and no timer runs there; nothing happens there until an input or the shell asks
+  // for it
+  output logic                        qdma_idle_o,
+
   // Wire (port p on cmac_clk[p]); frames without FCS
   output logic    [NUM_CMAC_PORT-1:0] m_axis_cmac_tx_sim_tvalid,
   output logic [512*NUM_CMAC_PORT-1:0] m_axis_cmac_tx_sim_tdata,
@@ -184,18 +188,8 @@ module onic_card #(
   output logic                 [15:0] mon_h2c_beat_len
 );
   // ---- Reset of the engine: powerup_rstn, stretched as the shell stretches its own, in the engine's clock ----
-  logic [3:0] powerup_left_q;
-  logic       axil_aresetn, axis_pwr_rstn;
-
-  always_ff @(posedge axil_aclk) begin
-    if (!(|powerup_rstn)) begin
-      powerup_left_q <= '1;
-      axil_aresetn   <= 1'b0;
-    end else begin
-      if (powerup_left_q != '0) powerup_left_q <= powerup_left_q - 1'b1;
-      axil_aresetn <= powerup_left_q == '0;
-    end
-  end
+  logic axil_aresetn, axis_pwr_rstn;
+  powerup_reset u_powerup (.clk(axil_aclk), .powerup_rstn_i(|powerup_rstn), .rstn_o(axil_aresetn));
   cdc_reset u_axis_pwr (.dst_clk(axis_aclk), .rstn_i(axil_aresetn), .rstn_o(axis_pwr_rstn));
 
   // ---- Streams between engine and shell ----
@@ -233,7 +227,7 @@ module onic_card #(
     .hp_data_rsp_status_i, .hp_pay_valid_o, .hp_pay_ready_i, .hp_pay_func_o, .hp_pay_addr_o, .hp_pay_data_o,
     .hp_pay_be_o, .hp_pay_last_o, .hp_cmp_valid_o, .hp_cmp_ready_i, .hp_cmp_func_o, .hp_cmp_addr_o, .hp_cmp_data_o,
     .hp_cmp_be_o, .hp_cmp_last_o, .mon_cmpt_entry_valid, .mon_cmpt_entry_err, .mon_cmpt_drop_valid,
-    .mon_cmpt_drop_reason, .mon_h2c_drop_qdma_valid,
+    .mon_cmpt_drop_reason, .mon_h2c_drop_qdma_valid, .qdma_idle_o,
     .m_axis_h2c_tvalid(h2c_tvalid), .m_axis_h2c_tlast(h2c_tlast), .m_axis_h2c_tdata(h2c_tdata),
     .m_axis_h2c_tcrc(h2c_tcrc), .m_axis_h2c_tuser_qid(h2c_tuser_qid), .m_axis_h2c_tuser_port_id(h2c_tuser_port_id),
     .m_axis_h2c_tuser_err(h2c_tuser_err), .m_axis_h2c_tuser_mdata(h2c_tuser_mdata), .m_axis_h2c_tuser_mty(h2c_tuser_mty),
