@@ -10,6 +10,7 @@ top/onic_shell.vlt
 gen/onic_regs_pkg.sv
 common/cdc_sync.sv
 common/cdc_reset.sv
+common/powerup_reset.sv
 common/cdc_gray.sv
 common/sync_fifo.sv
 common/counter64.sv

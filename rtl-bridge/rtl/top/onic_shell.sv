@@ -149,19 +149,7 @@ module onic_shell #(
   // ---- Power-up reset, in each clock ----
   logic                     axil_aresetn, axis_pwr_rstn;
   logic [NUM_CMAC_PORT-1:0] cmac_pwr_rstn;
-  // A reset of one cycle would be over in one domain before another has left the state that it woke up in, so that each
-  // is stretched to 16 cycles: at least 8 of any clock here.
-  logic               [3:0] powerup_left_q;
-
-  always_ff @(posedge axil_aclk) begin
-    if (!(|powerup_rstn)) begin
-      powerup_left_q <= '1;
-      axil_aresetn   <= 1'b0;
-    end else begin
-      if (powerup_left_q != '0) powerup_left_q <= powerup_left_q - 1'b1;
-      axil_aresetn <= powerup_left_q == '0;
-    end
-  end
+  powerup_reset u_powerup (.clk(axil_aclk), .powerup_rstn_i(|powerup_rstn), .rstn_o(axil_aresetn));
   cdc_reset u_axis_pwr (.dst_clk(axis_aclk), .rstn_i(axil_aresetn), .rstn_o(axis_pwr_rstn));
 
   // ---- BAR2: windows. The numbers are the slaves of the crossbar. ----
