@@ -10,7 +10,7 @@
 //
 // Fetch: room in the queue's memory is reserved when the read is sent, so answers always have a place. A read ends at the
 // ring's end, a 4 KiB boundary, fetch_bytes_i or the last posted descriptor. It waits until it is worth a batch (a whole
-// read, or half of what may be ahead) unless it takes all that is posted, or the queue has nothing left, or a frame waits.
+// read, or a quarter of what may be ahead) unless it takes all that is posted, or the queue has nothing left, or a frame waits.
 // Up to 64 reads are in flight, fetches_i of one queue. Answers of different tags may come in any order; descriptors
 // appear in ring order.
 //

@@ -102,8 +102,9 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (count > to_ring_end)       count = to_ring_end;
     if (count > 16'(to_page_end))  count = 16'(to_page_end);
 
-    // A read is worth its while with a full batch, half of what may be ahead, or all that is posted.
-    worth = (limit + 16'd1) >> 1;
+    // A read is worth its while with a full batch, a quarter of what may be ahead, or all that is posted. With a quarter,
+    // pops go on from the other three while a read is on its way; half would leave a single queue waiting.
+    worth = (limit + 16'd3) >> 2;
     if (worth > batch)  worth = batch;
     if (worth > posted) worth = posted;
     urgent    = used == '0 || used < demand;
