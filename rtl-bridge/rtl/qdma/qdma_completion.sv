@@ -19,8 +19,7 @@
 //
 // Latency: entry to cmp_valid_o 4 cycles when its line goes at once. Throughput: 1 completion a cycle, on one queue or many,
 // while the other operations are rare; each of them takes one cycle. Back-pressure: cmp_ready_i and irq_ready_i hold back
-// operations, and so s_axis_cpl, frame_done, doorbells and commands; nothing is lost. frame_done is taken without completions
-// for FrameDepth frames; then it waits for s_axis_cpl.
+// operations, and so s_axis_cpl, doorbells and commands; nothing is lost. frame_done is taken at once.
 // Out of range: a completion for a queue that is not valid, or beyond NumQueue, is dropped (FaultCmptInvalidQueue); into a full
 // ring, dropped, and the queue fails (FaultCmptRingFull); a doorbell beyond what is unread fails it (FaultBadCidx). A table
 // entry below 3 is no ring: its queue has no status word either. Doorbells and commands are for queues below NumQueue.
@@ -68,7 +67,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   // How frames went, in order of their packet ids
   input  wire                frame_done_valid_i,
   input  wire frame_done_t   frame_done_i,
-  output logic               frame_done_ready_o,
+  output logic               frame_done_ready_o,      // 1
   // Entries and status words to host memory
   output logic               cmp_valid_o,
   output write_t             cmp_o,
@@ -110,6 +109,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   assign idle_o = join_idle && timers_idle && age_idle && lines_idle && !op_valid_q && !fence_busy_o && !drop_left_q;
 
   // ---- Operations to come
+  assign frame_done_ready_o = 1'b1;
   logic         entry_valid, entry_ready, entry_failed, join_drop;
   logic  [63:0] entry_data;
   qid_t         entry_qid;
@@ -121,7 +121,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .clk(clk), .rstn(rstn),
     .cpl_valid_i(s_axis_cpl_tvalid), .cpl_data_i(s_axis_cpl_tdata[63:0]), .cpl_qid_i(s_axis_cpl_ctrl_qid),
     .cpl_pkt_id_i(s_axis_cpl_ctrl_wait_pld_pkt_id), .cpl_ready_o(s_axis_cpl_tready),
-    .frame_valid_i(frame_done_valid_i), .frame_i(frame_done_i), .frame_ready_o(frame_done_ready_o),
+    .frame_valid_i(frame_done_valid_i), .frame_i(frame_done_i),
     .entry_valid_o(entry_valid), .entry_data_o(entry_data), .entry_qid_o(entry_qid), .entry_failed_o(entry_failed),
     .entry_ready_i(entry_ready), .drop_o(join_drop), .fault_o(join_fault_o), .idle_o(join_idle)
   );
