@@ -66,6 +66,8 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   // C2H only: the prefetch context's enable, and what a waiting frame needs (H2C ties 1, and 0)
   output qid_t           pfch_qid_o,
   input  wire            pfch_en_i,                    // of pfch_qid_o, one cycle later
+  input  wire            pfch_new_i,                   // it may be another one from the next cycle on
+  input  wire qid_t           pfch_new_qid_i,
   input  wire            demand_valid_i,               // level: a frame of demand_qid_i waits
   input  wire qid_t           demand_qid_i,
   input  wire      [5:0] demand_count_i,               // descriptors it needs in all, those that are ready included
@@ -92,7 +94,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   input  wire            irq_disarm_valid_i,
   input  wire qid_t           irq_disarm_qid_i,
   output fault_t         fault_o,
-  output logic           idle_o                        // no read is under way, and none will be sent unless an input asks for it
+  output logic           idle_o                        // no read is under way or will be sent until an input asks for it
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 1 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
                      "NumQueue must be a power of two, 1 to 2048")
@@ -184,11 +186,12 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     .control_o(control), .flush_o(flush), .origin_o(origin), .news_o(control_news), .fault_o, .idle_o(control_idle),
     .rd_i(software_rd), .rd_qid_i(software_qid), .rd_o(software), .arm_qid_i(look_qid_q), .arm_o(arm));
 
-  // ---- Fetch. Back on the list: what control changed, an answered read, room after a pop, a new demand. ----
+  // ---- Fetch. Back on the list: what control changed, an answered read, room after a pop, a new demand, a prefetch
+  // context that was written. ----
   logic pick_valid, pick, again;
   qid_t pick_qid, again_qid;
-  logic want     [5];
-  qid_t want_qid [5];
+  logic want     [6];
+  qid_t want_qid [6];
   logic       demand_valid_q;
   qid_t       demand_qid_q;
   logic [5:0] demand_count_q;
@@ -211,8 +214,10 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   assign want_qid[3] = demand_qid_i;
   assign want[4]     = again;
   assign want_qid[4] = again_qid;
+  assign want[5]     = pfch_new_i;
+  assign want_qid[5] = pfch_new_qid_i;
 
-  qdma_desc_want #(.NumQueue(NumQueue), .Sets(5)) u_want (
+  qdma_desc_want #(.NumQueue(NumQueue), .Sets(6)) u_want (
     .clk, .rstn, .set_i(want), .set_qid_i(want_qid),
     .pick_valid_o(pick_valid), .pick_qid_o(pick_qid), .pick_i(pick), .idle_o(want_idle));
 

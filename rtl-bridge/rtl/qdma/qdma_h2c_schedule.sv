@@ -7,7 +7,8 @@
 //
 // Back-pressure: while room_i or frame_ready_i is low the queue at its turn is looked at again each cycle, so a queue that
 // stopped meanwhile is not popped. Neither depends on what the look says, nor does the next look.
-// A descriptor of length 0 is not popped: all waits until the frames before it have ended (frames_ended_i), then it is reported.
+// A descriptor of length 0 is not popped: all waits until the frames before it have ended (frames_ended_i); then it is
+// reported.
 // A queue in error is reported once for each time that it is found so, with the index at which it was first seen running
 // before: nothing before that index is left to complete. A disabled one leaves the list.
 `include "onic_assert.svh"
