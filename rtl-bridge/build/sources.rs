@@ -61,7 +61,8 @@ impl TopSpec {
     }
 }
 
-/// Parameters of our shell, `rtl/onic_shell.f`. The default is the shape that is linked in.
+/// Parameters of our shell, `rtl/onic_shell.f`, and of the card around it, `rtl/onic_card.f`. The default is the shape that
+/// is linked in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ShellShape {
     /// PCIe functions, 1…4.
@@ -82,10 +83,44 @@ impl Default for ShellShape {
     }
 }
 
+/// Parameters of the QDMA engine alone, `rtl/onic_qdma.f`. The default is what a card has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EngineShape {
+    /// Queues, a power of two, 2…2048.
+    pub queues: u16,
+    /// PCIe functions, 1…4.
+    pub functions: u8,
+    /// With the faults of the alarm tests compiled in, chosen by `+onic_fault=N`.
+    pub faults: bool,
+}
+
+impl Default for EngineShape {
+    fn default() -> EngineShape {
+        EngineShape { queues: 512, functions: 1, faults: false }
+    }
+}
+
 impl TopSpec {
     /// Our shell. `crate_dir` is the folder of rtl-bridge.
     pub fn shell(crate_dir: &Path, shape: &ShellShape) -> TopSpec {
-        let mut spec = TopSpec::new("onic_shell", crate_dir.join("rtl/onic_shell.f"))
+        TopSpec::with_shell("onic_shell", crate_dir, shape)
+    }
+
+    /// Our shell and our QDMA engine.
+    pub fn card(crate_dir: &Path, shape: &ShellShape) -> TopSpec {
+        TopSpec::with_shell("onic_card", crate_dir, shape)
+    }
+
+    /// Our QDMA engine.
+    pub fn engine(crate_dir: &Path, shape: &EngineShape) -> TopSpec {
+        let spec = TopSpec::new("qdma_engine", crate_dir.join("rtl/onic_qdma.f"))
+            .parameter("NUM_QUEUE", shape.queues)
+            .parameter("NUM_PHYS_FUNC", shape.functions);
+        if shape.faults { spec.define("ONIC_FAULTS") } else { spec }
+    }
+
+    fn with_shell(top_module: &str, crate_dir: &Path, shape: &ShellShape) -> TopSpec {
+        let mut spec = TopSpec::new(top_module, crate_dir.join(format!("rtl/{top_module}.f")))
             .parameter("NUM_PHYS_FUNC", shape.functions)
             .parameter("NUM_CMAC_PORT", shape.ports)
             .parameter("MAX_PKT_LEN", shape.max_pkt_len);

@@ -80,7 +80,7 @@ impl TwoBeatStalls {
 
 impl Source {
     /// Bind instance `index` of `count` of the stream whose ports begin with `prefix`: `tvalid`, `tdata` and `tlast`;
-    /// `tready`, `tkeep`, `tuser_mty` and `tuser_err` if the top has them.
+    /// `tready`, `tkeep`, `mty` (or `tuser_mty`) and `tuser_err` if the top has them.
     ///
     /// # Errors
     /// [`PortError`].
@@ -93,6 +93,7 @@ impl Source {
     ) -> Result<Source, PortError> {
         let name = |signal: &str| format!("{prefix}{signal}");
         let tvalid = simulation.input_of(&name("tvalid"), index, count)?;
+        let mty = optional(simulation.input_of(&name("mty"), index, count))?;
         simulation.set(tvalid, false);
         Ok(Source {
             tvalid,
@@ -100,7 +101,7 @@ impl Source {
             tlast: simulation.input_of(&name("tlast"), index, count)?,
             tdata: simulation.wide_input(&name("tdata"), index, count)?,
             tkeep: optional(simulation.input_of(&name("tkeep"), index, count))?,
-            mty: optional(simulation.input_of(&name("tuser_mty"), index, count))?,
+            mty: mty.or(optional(simulation.input_of(&name("tuser_mty"), index, count))?),
             err: optional(simulation.input_of(&name("tuser_err"), index, count))?,
             stall,
             frame: Vec::new(),

@@ -9,7 +9,7 @@ use cxx::UniquePtr;
 
 pub use crate::build::library::Progress;
 use crate::build::library::{Builder, Kind, clean_cache};
-pub use crate::build::sources::{Coverage, ShellShape, TopSpec};
+pub use crate::build::sources::{Coverage, EngineShape, ShellShape, TopSpec};
 use crate::build::toolchain::Toolchain;
 use crate::build::{BuildError, library};
 use crate::ffi::{ABI, Eval, FACTORY_SYMBOL, bridge as ffi};
@@ -126,6 +126,22 @@ pub fn shell(shape: &ShellShape, progress: Progress) -> Result<Library, LoadErro
         return Ok(Library::linked());
     }
     build(&TopSpec::shell(crate_dir(), shape), progress).map(|(library, _)| library)
+}
+
+/// The whole card of a shape, shell and QDMA engine: built or found in the cache, and loaded.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn card(shape: &ShellShape, progress: Progress) -> Result<Library, LoadError> {
+    build(&TopSpec::card(crate_dir(), shape), progress).map(|(library, _)| library)
+}
+
+/// The QDMA engine alone: built or found in the cache, and loaded.
+///
+/// # Errors
+/// [`LoadError`].
+pub fn engine(shape: &EngineShape, progress: Progress) -> Result<Library, LoadError> {
+    build(&TopSpec::engine(crate_dir(), shape), progress).map(|(library, _)| library)
 }
 
 /// Any top, by the run-time build. The second value says whether it was in the cache already.
