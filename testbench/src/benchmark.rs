@@ -221,14 +221,14 @@ mod with_rtl {
     /// Record the pins of one run.
     fn record(library: &Library, setup: &Setup, wire: &[InFrame]) -> Result<(Recording, u64)> {
         let mut card = card(library, setup)?;
-        card.shell().simulation().record_pins();
+        card.shell().pins.simulation().record_pins();
         let mut run = Run::start(Box::new(card), setup)?;
         let mut sink = Counting::default();
         run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
         ensure!(sink.frames == wire.len() as u64, "{} of {} frames came through", sink.frames, wire.len());
         let recording = run.bench().card(|card| {
             let hybrid = (card as &mut dyn Any).downcast_mut::<HybridCard>().context("the card is no hybrid")?;
-            Ok::<Recording, anyhow::Error>(hybrid.shell().simulation().take_recording())
+            Ok::<Recording, anyhow::Error>(hybrid.shell().pins.simulation().take_recording())
         })?;
         // axis_aclk rises at multiples of its period; other clocks' edges that fall there are evaluated with it.
         let cycles =
@@ -239,7 +239,7 @@ mod with_rtl {
     fn play(library: &Library, setup: &Setup, recording: &Recording, bare: bool) -> Result<f64> {
         let config = RtlConfig { max_pkt_len: setup.shape.max_pkt_len, ..RtlConfig::default() };
         let mut shell = ShellRtl::start(library, &config)?;
-        let simulation = shell.simulation();
+        let simulation = shell.pins.simulation();
         let begin;
         if bare {
             let replay = BareLoop::new(recording, simulation);

@@ -76,10 +76,10 @@ impl Rig {
     }
 
     fn access(&mut self, offset: u32, value: Option<u32>) -> Result<u32, CardError> {
-        self.shell.access(offset, value);
+        self.shell.pins.access(offset, value);
         loop {
             self.edge()?;
-            if let Some(data) = self.shell.answer(offset)? {
+            if let Some(data) = self.shell.pins.answer(offset)? {
                 return Ok(data);
             }
         }
@@ -100,21 +100,21 @@ impl Rig {
 
     /// Until nothing moves; within 100,000 cycles of `axis_aclk`.
     fn drain(&mut self) {
-        let end = self.shell.now() + 400_000_000;
+        let end = self.shell.pins.now() + 400_000_000;
         while !(self.shell.idle() && self.qdma.h2c.is_empty()) {
-            assert!(self.shell.now() < end, "not idle in time: {} inside", self.shell.inside());
+            assert!(self.shell.pins.now() < end, "not idle in time: {} inside", self.shell.pins.inside());
             self.edge().expect("runs");
         }
     }
 
     fn send(&mut self, port: PortId, frames: &[Vec<u8>]) {
         for data in frames {
-            self.shell.wire_in(port, WireFrame { data: data.clone(), err: false, time: Time::ZERO });
+            self.shell.pins.wire_in(port, WireFrame { data: data.clone(), err: false, time: Time::ZERO });
         }
     }
 
     fn points(&mut self) -> Vec<Point> {
-        std::iter::from_fn(|| self.shell.observation()).map(|seen| seen.point).collect()
+        std::iter::from_fn(|| self.shell.pins.observation()).map(|seen| seen.point).collect()
     }
 }
 
@@ -180,7 +180,7 @@ fn frames_reach_the_wire_whole_and_in_order_whatever_stalls() {
             rig.qdma.h2c.push_back(frame);
         }
         rig.drain();
-        let got: Vec<WireFrame> = std::iter::from_fn(|| rig.shell.wire_out(P0)).collect();
+        let got: Vec<WireFrame> = std::iter::from_fn(|| rig.shell.pins.wire_out(P0)).collect();
         assert!(got.iter().map(|frame| &frame.data).eq(&sent), "{stalls}");
         assert!(
             got.windows(2).all(|pair| pair[0].time < pair[1].time) && got.iter().all(|frame| !frame.err),
@@ -200,7 +200,7 @@ fn a_gated_wire_never_overflows_the_buffer() {
         for _ in 0..20_000 {
             rig.edge().expect("runs");
         }
-        assert!(rig.shell.wire_queued(P0) > 0, "the buffer would have held everything");
+        assert!(rig.shell.pins.wire_queued(P0) > 0, "the buffer would have held everything");
         rig.qdma.closed = false;
         rig.drain();
         assert!(rig.qdma.frames.iter().map(|frame| &frame.data).eq(&sent));
@@ -221,14 +221,14 @@ impl CycleLengths for std::ops::Range<usize> {
 /// Frames back to back at 100 Gb/s, nothing held at the wire: preamble, FCS and gap add 24 bytes to each.
 fn at_line_rate(len_bytes: usize, count: usize) -> (Rig, Time, Time) {
     let mut rig = Rig::linked(RtlConfig::default());
-    rig.shell.gate_wire(false);
-    let begin = rig.shell.now();
+    rig.shell.pins.gate_wire(false);
+    let begin = rig.shell.pins.now();
     for (n, data) in frames(std::iter::repeat_n(len_bytes, count)).into_iter().enumerate() {
         let time = begin + (n * (len_bytes + 24) * 80) as u64;
-        rig.shell.wire_in(P0, WireFrame { data, err: false, time });
+        rig.shell.pins.wire_in(P0, WireFrame { data, err: false, time });
     }
     rig.drain();
-    let end = rig.shell.now();
+    let end = rig.shell.pins.now();
     (rig, begin, end)
 }
 
@@ -261,7 +261,7 @@ fn sixty_five_byte_frames_are_bounded_by_the_bus() {
 #[test]
 fn an_ungated_wire_overflows_and_says_so() {
     let mut rig = Rig::linked(RtlConfig::default());
-    rig.shell.gate_wire(false);
+    rig.shell.pins.gate_wire(false);
     rig.qdma.closed = true;
     let sent = frames([1514; 60]);
     rig.send(P0, &sent);
@@ -294,7 +294,7 @@ fn each_fate_has_its_frame() {
         (frames([1515]).remove(0), false, Fate::Error),
         (good.clone(), false, Fate::Accepted),
     ] {
-        rig.shell.wire_in(P0, WireFrame { data, err, time: Time::ZERO });
+        rig.shell.pins.wire_in(P0, WireFrame { data, err, time: Time::ZERO });
         rig.drain();
         let end = rig.points().into_iter().find(|point| matches!(point, Point::RxEnd { .. }));
         assert_eq!(end, Some(Point::RxEnd { port: P0, fate }));
@@ -377,9 +377,9 @@ fn time_can_be_skipped_once_nothing_moves() {
         rig.edge().expect("runs");
     }
     assert!(rig.shell.is_quiet());
-    let (before, evals) = (rig.shell.now(), rig.shell.evals());
-    rig.shell.skip(before + 1_000_000_000);
-    assert!(rig.shell.now() > before + 999_000_000 && rig.shell.evals() == evals);
+    let (before, evals) = (rig.shell.pins.now(), rig.shell.pins.evals());
+    rig.shell.pins.skip(before + 1_000_000_000);
+    assert!(rig.shell.pins.now() > before + 999_000_000 && rig.shell.pins.evals() == evals);
     let sent = every_size();
     rig.send(P0, &sent);
     rig.drain();
@@ -393,7 +393,7 @@ fn the_same_seed_is_the_same_run() {
         let mut rig = Rig::linked(RtlConfig { seed, stalls, ..RtlConfig::default() });
         rig.send(P0, &every_size());
         rig.drain();
-        (rig.shell.now(), rig.shell.evals())
+        (rig.shell.pins.now(), rig.shell.pins.evals())
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
@@ -418,7 +418,8 @@ fn two_functions_and_two_ports_keep_apart() {
         rig.qdma.h2c.push_back(H2cFrame { data: data.clone(), qid: Qid(qid), metadata: data.len() as u32, err: false });
     }
     rig.drain();
-    assert_eq!(rig.shell.wire_out(P0).map(|frame| frame.data).as_ref(), Some(&sent[3]));
-    let second: Vec<Vec<u8>> = std::iter::from_fn(|| rig.shell.wire_out(PortId(1))).map(|frame| frame.data).collect();
+    assert_eq!(rig.shell.pins.wire_out(P0).map(|frame| frame.data).as_ref(), Some(&sent[3]));
+    let second: Vec<Vec<u8>> =
+        std::iter::from_fn(|| rig.shell.pins.wire_out(PortId(1))).map(|frame| frame.data).collect();
     assert_eq!(second, [other[0].clone(), other[5].clone()]);
 }

@@ -5,16 +5,13 @@
 //! the RTL waits for it, when it may have made room; else, slice by slice: nobody sees a difference, and it is cheaper not
 //! to leave the RTL's code so often. While nothing moves anywhere, time passes without edges.
 
-use std::path::PathBuf;
-
 use models::host_memory::HostMemory;
 use models::qdma::{Qdma, QdmaConfig};
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
 use rtl_bridge::tops::{self, Library, LoadError, ShellShape};
-use rtl_bridge::verilated::Window;
 
-use super::beats::{FrameTap, RtlConfig, ShellRtl, StartError};
+use super::beats::{RtlConfig, ShellRtl, StartError};
 use super::{Card, CardError, Choice, Observation, Shape, Stalls, Stop, WireFrame};
 use crate::execute::ExecuteError;
 
@@ -40,8 +37,6 @@ pub struct HybridCard {
     sends: bool,
     /// The QDMA was at work, or handed something, since somebody looked for interrupts.
     news: bool,
-    /// Written when the card goes.
-    coverage: Option<PathBuf>,
 }
 
 /// The card that a choice names, its RTL built if it is not there yet.
@@ -49,7 +44,7 @@ pub struct HybridCard {
 /// # Errors
 /// [`ExecuteError`].
 pub fn make(choice: &Choice, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn Card>, ExecuteError> {
-    let config = config(choice, shape)?;
+    let config = RtlConfig::of(&choice.rtl, shape)?;
     let top = ShellShape {
         functions: shape.functions,
         ports: shape.ports,
@@ -57,40 +52,13 @@ pub fn make(choice: &Choice, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn 
         ..ShellShape::default()
     };
     let library = library(&top).map_err(|error| ExecuteError::Build(error.to_string()))?;
-    let mut card =
-        HybridCard::new(&library, &config, Qdma::new(qdma)).map_err(|error| ExecuteError::Card(error.to_string()))?;
-    card.coverage.clone_from(&choice.rtl.coverage);
-    Ok(Box::new(card))
+    let card = HybridCard::new(&library, &config, Qdma::new(qdma));
+    Ok(Box::new(card.map_err(|error| ExecuteError::Card(error.to_string()))?))
 }
 
 /// The shell of a shape; a build reports its steps as lines on stderr.
 fn library(top: &ShellShape) -> Result<Library, LoadError> {
     tops::shell(top, &|step, done, of| eprintln!("RTL {}x{}: {step} ({done} of {of} done)", top.functions, top.ports))
-}
-
-fn config(choice: &Choice, shape: &Shape) -> Result<RtlConfig, ExecuteError> {
-    let rtl = &choice.rtl;
-    let refused = |error: &dyn std::fmt::Display| ExecuteError::Card(error.to_string());
-    let mut plusargs = Vec::new();
-    plusargs.extend(rtl.fault.map(|fault| format!("+onic_fault={fault}")));
-    plusargs.extend(rtl.counter_preload.map(|value| format!("+onic_counter_preload={value:x}")));
-    let defaults = RtlConfig::default();
-    let (from_ps, until_ps) = rtl.wave_window.unwrap_or((0, u64::MAX));
-    Ok(RtlConfig {
-        functions: shape.functions,
-        ports: shape.ports,
-        min_pkt_len: shape.min_pkt_len,
-        max_pkt_len: shape.max_pkt_len,
-        seed: rtl.seed,
-        stalls: rtl.stalls.parse().map_err(|error| refused(&error))?,
-        tap: rtl.tap.as_deref().map(str::parse::<FrameTap>).transpose().map_err(|error| refused(&error))?,
-        phases_ps: rtl.phases_ps,
-        reset_cycles: rtl.reset_cycles.unwrap_or(defaults.reset_cycles),
-        plusargs,
-        hang_cycles: rtl.hang_cycles.unwrap_or(RtlConfig::default().hang_cycles),
-        waves: rtl.waves.clone().map(|path| Window { path, from_ps, until_ps }),
-        ..defaults
-    })
 }
 
 impl HybridCard {
@@ -108,7 +76,6 @@ impl HybridCard {
             waited: false,
             sends: false,
             news: true,
-            coverage: None,
         })
     }
 
@@ -119,16 +86,16 @@ impl HybridCard {
 
     /// Frames inside, as the monitors and the QDMA count them.
     pub fn inside(&self) -> u64 {
-        self.shell.inside() + self.qdma.inside() as u64
+        self.shell.pins.inside() + self.qdma.inside() as u64
     }
 
     /// The next edge, or a jump over many while nothing moves before `until`. Inlined into the two loops that call it.
     #[inline(always)]
     fn step(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
         if self.shell.is_quiet() {
-            self.shell.skip(until.min(self.qdma_due));
+            self.shell.pins.skip(until.min(self.qdma_due));
         }
-        let (time, is_axis) = self.shell.next_edge();
+        let (time, is_axis) = self.shell.pins.next_edge();
         if is_axis && self.qdma_due <= time {
             self.step_qdma(time, memory);
         }
@@ -145,12 +112,12 @@ impl HybridCard {
     fn edges(&mut self, until: Time, stops: bool, memory: &mut dyn HostMemory) -> Result<Option<Stop>, CardError> {
         loop {
             if stops
-                && (self.news || self.shell.has_new_out())
+                && (self.news || self.shell.pins.has_new_out())
                 && let Some(stop) = self.stop()
             {
                 return Ok(Some(stop));
             }
-            if self.shell.next_edge().0 > until {
+            if self.shell.pins.next_edge().0 > until {
                 return Ok(None);
             }
             self.step(until, memory)?;
@@ -161,7 +128,7 @@ impl HybridCard {
     fn stop(&mut self) -> Option<Stop> {
         self.news = self.qdma.peek_interrupt().is_some();
         let interrupt = self.qdma.peek_interrupt().map(|(func, vector, _)| Stop::Interrupt { func, vector });
-        interrupt.or_else(|| self.shell.take_new_out().map(Stop::Wire))
+        interrupt.or_else(|| self.shell.pins.take_new_out().map(Stop::Wire))
     }
 
     #[inline(never)]
@@ -198,7 +165,7 @@ impl HybridCard {
     /// Run until `until`; interrupts and wire frames wait.
     fn run_until(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<(), CardError> {
         self.edges(until, false, memory)?;
-        self.shell.pass(until);
+        self.shell.pins.pass(until);
         if self.wanted <= until {
             self.step_qdma(until, memory);
         }
@@ -207,10 +174,10 @@ impl HybridCard {
 
     /// A register access to the shell, from its first beat to the answer.
     fn shell_access(&mut self, offset: u32, value: Option<u32>, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
-        self.shell.access(offset, value);
+        self.shell.pins.access(offset, value);
         loop {
             self.step(Time::NEVER, memory)?;
-            if let Some(data) = self.shell.answer(offset)? {
+            if let Some(data) = self.shell.pins.answer(offset)? {
                 return Ok(data);
             }
         }
@@ -230,7 +197,7 @@ impl Card for HybridCard {
     }
 
     fn now(&self) -> Time {
-        self.shell.now()
+        self.shell.pins.now()
     }
 
     fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
@@ -285,27 +252,27 @@ impl Card for HybridCard {
     }
 
     fn gate_wire(&mut self, gated: bool) {
-        self.shell.gate_wire(gated);
+        self.shell.pins.gate_wire(gated);
     }
 
     fn wire_in(&mut self, port: PortId, frame: WireFrame) {
-        self.shell.wire_in(port, frame);
+        self.shell.pins.wire_in(port, frame);
     }
 
     fn wire_queued(&self, port: PortId) -> usize {
-        self.shell.wire_queued(port)
+        self.shell.pins.wire_queued(port)
     }
 
     fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
-        self.shell.wire_out(port)
+        self.shell.pins.wire_out(port)
     }
 
     fn observe(&mut self, on: bool) {
-        self.shell.observe(on);
+        self.shell.pins.observe(on);
     }
 
     fn observation(&mut self) -> Option<Observation> {
-        self.shell.observation()
+        self.shell.pins.observation()
     }
 
     fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
@@ -325,11 +292,11 @@ impl Card for HybridCard {
     }
 
     fn recycle(&mut self) -> Vec<u8> {
-        self.shell.recycle()
+        self.shell.pins.recycle()
     }
 
     fn give_back(&mut self, buffer: Vec<u8>) {
-        self.shell.give_back(buffer);
+        self.shell.pins.give_back(buffer);
     }
 
     fn idle(&self) -> bool {
@@ -337,18 +304,6 @@ impl Card for HybridCard {
     }
 
     fn close(&mut self) {
-        self.shell.simulation().close_waves();
-        // Nobody is left to return an error to.
-        if let Some(path) = self.coverage.take()
-            && let Err(error) = self.shell.simulation().write_coverage(&path)
-        {
-            eprintln!("warning: {error}");
-        }
-    }
-}
-
-impl Drop for HybridCard {
-    fn drop(&mut self) {
-        self.close();
+        self.shell.pins.close();
     }
 }
