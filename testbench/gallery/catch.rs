@@ -78,7 +78,7 @@ fn heap(by: &'static str, text: &str, evidence: &Evidence) -> Caught {
 fn received(evidence: &Evidence) -> Vec<Caught> {
     let expected = expected(evidence);
     let mut findings =
-        scoreboard::compare(&evidence.outcome, &expected, &evidence.input, evidence.functions, Pace::Fast);
+        scoreboard::compare(&evidence.outcome, &expected, &evidence.input, &[], evidence.functions, Pace::Fast);
     // Frames that a driver owns up to are no surprise: those of a queue whose failure it told, those that it dropped and
     // counted.
     let lost: u64 = findings.iter().filter(|finding| is_lost(finding)).map(frames_of).sum();

@@ -10,7 +10,7 @@ use super::evidence::Trouble;
 use super::seams::Bend;
 use super::stage::{Conditions, Over, Stage};
 use super::tamper::Faults;
-use crate::card::Shape;
+use crate::card::{Choice, Shape};
 use crate::frames;
 
 /// One scenario.
@@ -31,6 +31,11 @@ impl Scenario {
     pub fn is_square(&self) -> bool {
         let Shape { functions, ports, .. } = (self.conditions)(&mut Rng::new(0)).shape;
         functions == ports
+    }
+
+    /// Its card can be had: what the QDMA model's knobs do, a QDMA in RTL does not.
+    pub fn runs_on(&self, card: &Choice) -> bool {
+        card.has_qdma_model() || (self.conditions)(&mut Rng::new(0)).qdma == QdmaConfig::default()
     }
 }
 

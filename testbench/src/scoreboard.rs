@@ -3,7 +3,7 @@
 //! What the card under test did is found by its bytes alone: its monitors name an input frame only where the bytes bear them
 //! out, so that a frame which went astray can't lend its number to its neighbours.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use models::observation::Fate;
 use models::time::Time;
@@ -14,7 +14,7 @@ use traces::align::{self, Class, Ignore, Item, Lane, Side};
 pub use crate::finding::Finding;
 use crate::finding::Teller;
 use crate::outcome::{CYCLE_PS, Crossing, Outcome, Path, Sum, cycle_before};
-use crate::run::InFrame;
+use crate::run::{HostFrame, InFrame};
 use crate::shape::Pace;
 
 /// One frame that came out of a card, wherever, with what is known of it.
@@ -114,8 +114,16 @@ fn positions_by_port(input: &[InFrame]) -> BTreeMap<PortId, Vec<usize>> {
     positions
 }
 
-/// Hold the card under test against another. Where frames can overflow, drops are compared as counts only.
-pub fn compare(got: &Outcome, expected: &Outcome, input: &[InFrame], functions: u8, pace: Pace) -> Vec<Finding> {
+/// Hold the card under test against another. Where frames can overflow, drops are compared as counts only. Frames that the
+/// host sent are held to an order within the queue that they were sent on: which queue comes next is the engine's choice.
+pub fn compare(
+    got: &Outcome,
+    expected: &Outcome,
+    input: &[InFrame],
+    host: &[HostFrame],
+    functions: u8,
+    pace: Pace,
+) -> Vec<Finding> {
     let (want, have) = (emerged(expected, input, functions), emerged(got, input, functions));
     let exact = !got.observations.is_empty() && !expected.observations.is_empty();
     let overflows = |outcome: &Outcome| outcome.by_monitors.drops.keys().any(|reason| reason.ends_with("overflow"));
@@ -123,8 +131,12 @@ pub fn compare(got: &Outcome, expected: &Outcome, input: &[InFrame], functions: 
     // A card without monitors shows no drops, and one that overflowed drops others than the model: only what came out of both
     // can be compared then.
     let comparable = |frame: &&Emerged| (exact && !loose) || !frame.point.is_drop();
-    let (want, have): (Vec<_>, Vec<_>) =
+    let (mut want, mut have): (Vec<_>, Vec<_>) =
         (want.iter().filter(comparable).collect(), have.iter().filter(comparable).collect());
+    if sent_in_other_order(&want, &have) {
+        let origins = host.iter().map(|frame| (frame.data.as_slice(), (frame.func, frame.queue))).collect();
+        [&mut want, &mut have].into_iter().for_each(|frames| sort_by_origin(frames, &origins));
+    }
     let want_items: Vec<Item<'_>> = want.iter().map(|frame| item(frame)).collect();
     let have_items: Vec<Item<'_>> = have.iter().map(|frame| item(frame)).collect();
     let mut differences = align::compare(&want_items, &have_items, &Ignore::default());
@@ -144,6 +156,33 @@ pub fn compare(got: &Outcome, expected: &Outcome, input: &[InFrame], functions: 
         findings.extend(compare_drops(got, expected));
     }
     findings
+}
+
+/// Did the same frames leave the ports in another order?
+fn sent_in_other_order(want: &[&Emerged], have: &[&Emerged]) -> bool {
+    fn sent<'a>(frames: &'a [&Emerged]) -> impl Iterator<Item = (Point, &'a [u8])> {
+        let at_ports = frames.iter().filter(|frame| matches!(frame.point, Point::Port(_)));
+        at_ports.map(|frame| (frame.point, frame.data.as_slice()))
+    }
+    !sent(want).eq(sent(have))
+}
+
+/// Frames at ports by the queue that their bytes were sent on, in order within it. A frame that nobody sent goes with the one
+/// before it.
+fn sort_by_origin(frames: &mut [&Emerged], origins: &HashMap<&[u8], (FuncId, u16)>) {
+    let mut last: BTreeMap<Point, (FuncId, u16)> = BTreeMap::new();
+    let mut key = |frame: &&Emerged| {
+        let known = last.entry(frame.point).or_default();
+        if let (Point::Port(_), Some(origin)) = (frame.point, origins.get(frame.data.as_slice())) {
+            *known = *origin;
+        }
+        (frame.point, *known)
+    };
+    let keys: Vec<_> = frames.iter().map(&mut key).collect();
+    let mut order: Vec<usize> = (0..frames.len()).collect();
+    order.sort_by_key(|&at| keys[at]);
+    let sorted: Vec<&Emerged> = order.into_iter().map(|at| frames[at]).collect();
+    frames.copy_from_slice(&sorted);
 }
 
 /// Where frames overflow, how many do may differ between cards: it hangs on the cycle. By every other reason a card may

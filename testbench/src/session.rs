@@ -77,8 +77,14 @@ pub fn run(session: &Session<'_>, progress: Progress<'_>) -> Result<Verdict, Exe
             + got.outcome.delivered.len()
             + got.outcome.sent.len();
         let functions = session.setup.shape.functions;
-        let mut differences =
-            scoreboard::compare(&got.outcome, &against.outcome, session.wire, functions, session.setup.pace);
+        let mut differences = scoreboard::compare(
+            &got.outcome,
+            &against.outcome,
+            session.wire,
+            session.host,
+            functions,
+            session.setup.pace,
+        );
         // What a card that stopped had not brought out yet is no cause of its own.
         differences.retain(|finding| match finding.difference.as_ref().map(|difference| difference.class) {
             Some(Class::Lost) => got.error.is_none(),

@@ -87,7 +87,7 @@ pub fn keep(
     for fst in [path, copy] {
         let name = fst.file_name().unwrap_or(fst.as_os_str()).to_string_lossy();
         let save_file = fst.with_extension("gtkw");
-        fs::write(&save_file, save_file_text(&name, &session.setup.shape, transmit, edge))
+        fs::write(&save_file, save_file_text(&name, scope(&job.card), &session.setup.shape, transmit, edge))
             .map_err(failed(&save_file))?;
     }
     Ok(Kept {
@@ -99,6 +99,11 @@ pub fn keep(
 fn window_ps(edge: Time) -> (u64, u64) {
     let cycle = cycle_before(edge);
     (cycle.saturating_sub(BEFORE_CYCLES) * CYCLE_PS, (cycle + AFTER_CYCLES) * CYCLE_PS)
+}
+
+/// The shell in the RTL of a card.
+fn scope(card: &Choice) -> &'static str {
+    if card.name == "rtl" { "onic_card.u_shell" } else { "onic_shell" }
 }
 
 /// The frame in question left at a port.
@@ -268,8 +273,8 @@ const HEX: &str = "@22";
 const BIT: &str = "@28";
 const COMMENT: &str = "@200";
 
-/// The save file, for the FST `fst` in the same folder. The stages of the direction in question come first.
-fn save_file_text(fst: &str, shape: &Shape, transmit: bool, edge: Option<Time>) -> String {
+/// The save file, for the FST `fst` in the same folder, in which the shell is `scope`. The stages of the direction in question come first.
+fn save_file_text(fst: &str, scope: &str, shape: &Shape, transmit: bool, edge: Option<Time>) -> String {
     // The marker stands within the cycle, where all that its end takes is on the pins.
     let marker = edge.map(|edge| edge.0.saturating_sub(1));
     let start = marker.map_or(0, |marker| marker.saturating_sub(100 * CYCLE_PS));
@@ -285,7 +290,7 @@ fn save_file_text(fst: &str, shape: &Shape, transmit: bool, edge: Option<Time>) 
         for signal in *signals {
             let name = signal.name_in(shape);
             let flags = if name.ends_with("[0]") || !name.ends_with(']') { BIT } else { HEX };
-            let _ = writeln!(text, "{flags}\nonic_shell.{name}");
+            let _ = writeln!(text, "{flags}\n{scope}.{name}");
         }
     }
     text
@@ -326,10 +331,10 @@ mod tests {
 
     #[test]
     fn the_marker_stands_before_the_edge() {
-        let text = save_file_text("f.fst", &Shape::default(), false, Some(Time(4_000_000)));
+        let text = save_file_text("f.fst", "onic_shell", &Shape::default(), false, Some(Time(4_000_000)));
         assert!(text.contains("\n*-9.000000 3999999 -1 -1"), "{text}");
         assert!(text.find("s_axis_cmac_rx_sim_tdata") < text.find("m_axis_qdma_c2h_sim_tdata"));
-        let text = save_file_text("f.fst", &Shape::default(), true, None);
+        let text = save_file_text("f.fst", "onic_shell", &Shape::default(), true, None);
         assert!(text.find("s_axis_qdma_h2c_sim_tdata") < text.find("s_axis_cmac_rx_sim_tdata"));
     }
 }

@@ -16,7 +16,8 @@ fn holds(name: &str) {
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("properties");
-    let config = Config { cases: property.quick, seed: SEED, only: None, folder: &folder, progress: &|_, _| {} };
+    let config =
+        Config { cases: property.quick, seed: SEED, rtl: "hybrid", only: None, folder: &folder, progress: &|_, _| {} };
     match property.run(&config) {
         Ok(report) => println!("{name}: {} cases of seed {SEED}\n  {}", report.cases, report.coverage.join("\n  ")),
         Err(failure) => panic!("{name}: {}\n{failure}", property.doc),

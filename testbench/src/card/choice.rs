@@ -4,13 +4,13 @@ use models::qdma::{Qdma, QdmaConfig};
 use models::shell::{Profile, Shell, ShellConfig};
 
 use super::model::ModelCard;
-use super::{Card, Shape};
+use super::{Card, Knobs, Shape};
 use crate::execute::ExecuteError;
 
 /// A card as a user names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
-    /// `model`, `hybrid`, …
+    /// `model`, `hybrid` or `rtl`.
     pub name: String,
     /// How the model behaves.
     pub profile: Profile,
@@ -43,6 +43,8 @@ pub struct RtlChoice {
     pub phases_ps: [u64; 4],
     /// Length of the power-up reset, cycles of axil_aclk; the usual one without.
     pub reset_cycles: Option<u64>,
+    /// Of card `rtl`: its host, and how far it reads ahead.
+    pub knobs: Knobs,
 }
 
 impl Choice {
@@ -53,6 +55,11 @@ impl Choice {
             profile: Profile::Corrected,
             rtl: RtlChoice { seed: 1, stalls: "none".into(), ..RtlChoice::default() },
         }
+    }
+
+    /// Its QDMA is the model, with the model's knobs.
+    pub fn has_qdma_model(&self) -> bool {
+        self.name != "rtl"
     }
 
     /// Make it.
@@ -66,7 +73,7 @@ impl Choice {
     /// Make it with a QDMA of one's own choice.
     ///
     /// # Errors
-    /// [`ExecuteError`].
+    /// [`ExecuteError`], also for a choice that only the model can follow, on a card without it.
     pub fn make_with(&self, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn Card>, ExecuteError> {
         match self.name.as_str() {
             "model" => {
@@ -76,12 +83,17 @@ impl Choice {
             }
             #[cfg(feature = "rtl")]
             "hybrid" => super::hybrid::make(self, shape, qdma),
+            #[cfg(feature = "rtl")]
+            "rtl" if qdma != qdma_config(shape) => {
+                Err(ExecuteError::Card("card `rtl` has none of the QDMA model's knobs".into()))
+            }
+            #[cfg(feature = "rtl")]
+            "rtl" => super::rtl::make(self, shape),
             #[cfg(not(feature = "rtl"))]
-            "hybrid" => Err(ExecuteError::Build(
+            "hybrid" | "rtl" => Err(ExecuteError::Build(
                 "this onic was built without RTL (ONIC_NO_RTL=1); --card model is there".into(),
             )),
-            "rtl" => Err(ExecuteError::Card("card `rtl` (the QDMA in RTL too) is not there yet; use hybrid".into())),
-            other => Err(ExecuteError::Card(format!("there is no card `{other}`: model or hybrid"))),
+            other => Err(ExecuteError::Card(format!("there is no card `{other}`: model, hybrid or rtl"))),
         }
     }
 

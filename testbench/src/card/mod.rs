@@ -4,8 +4,17 @@
 pub mod beats;
 mod choice;
 #[cfg(feature = "rtl")]
+pub mod engine_pins;
+#[cfg(feature = "rtl")]
+pub mod host_port;
+#[cfg(feature = "rtl")]
 pub mod hybrid;
+mod knobs;
 pub mod model;
+#[cfg(feature = "rtl")]
+pub mod register_port;
+#[cfg(feature = "rtl")]
+pub mod rtl;
 
 use std::any::Any;
 
@@ -14,6 +23,7 @@ use models::qdma::Qdma;
 use models::time::Time;
 
 pub use choice::{Choice, RtlChoice, qdma_config};
+pub use knobs::{Ahead, Fetch, Knobs, Link};
 pub use models::observation::{Fate, Observation, Point};
 use regs::{Bar, FuncId, PortId};
 

@@ -70,7 +70,7 @@ pub enum Command {
 /// Which cards a command runs on, and how.
 #[derive(Args, Clone, Debug)]
 pub struct CardArgs {
-    /// The card under test: model (all Rust) or hybrid (QDMA model + our shell RTL)
+    /// The card under test: model (all Rust), hybrid (QDMA model + our shell RTL) or rtl (all RTL)
     #[arg(long, default_value = "hybrid", value_name = "CARD")]
     pub card: String,
     /// The card to hold it against, or none
@@ -116,9 +116,13 @@ pub struct CardArgs {
     /// misroute:N[:QID], hold:N (take nothing any more); or at the wire: keep:N (a tkeep that is no run of ones)
     #[arg(long, value_name = "TAP")]
     pub tap: Option<String>,
-    /// Alarm test: switch on fault 1…6 of the RTL's fault build
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
+    /// Alarm test: switch on a fault of the RTL's fault build: 1…6 in the shell, 11…20 in the engine of card rtl
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20))]
     pub rtl_fault: Option<u8>,
+    /// A knob of card rtl: link=ideal|pcie3x16, fetch=wire|hardware, latency=CYCLES, latency-spread=CYCLES,
+    /// reorder=on|off; once for each
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub settings: Vec<String>,
 }
 
 /// Output files and forms.
@@ -381,7 +385,7 @@ pub struct ConsoleArgs {
     /// Commands, a line each; - or nothing for standard input, with line editing on a terminal. `help` lists them
     #[arg(value_name = "SCRIPT|-")]
     pub script: Option<PathBuf>,
-    /// The live card: model (all Rust) or hybrid (QDMA model + our shell RTL)
+    /// The live card: model (all Rust), hybrid (QDMA model + our shell RTL) or rtl (all RTL)
     #[arg(long, default_value = "hybrid", value_name = "CARD")]
     pub card: String,
     /// Functions x ports and their limits: PFxPORTS[,queues=N,max-pkt=N,min-pkt=N,mtu=N,ring=N]
@@ -411,9 +415,12 @@ pub struct ConsoleArgs {
     /// Disturb the N-th frame on its way from RTL to QDMA, as `onic replay --tap` does
     #[arg(long, value_name = "TAP")]
     pub tap: Option<String>,
-    /// Switch on fault 1…6 of the RTL's fault build
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
+    /// Switch on a fault of the RTL's fault build: 1…6 in the shell, 11…20 in the engine of card rtl
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=20))]
     pub rtl_fault: Option<u8>,
+    /// A knob of card rtl, as `onic replay --set` turns it
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub settings: Vec<String>,
     /// Go on after a line that fails; the exit code is 1 (or 2) all the same
     #[arg(long)]
     pub keep_going: bool,
@@ -452,7 +459,7 @@ pub struct GalleryArgs {
     /// Only these faults, with their whole reports: B-01 to B-45, P-1 to P-6
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// The card: model (all Rust) or hybrid (QDMA model + our shell RTL)
+    /// The card: model (all Rust), hybrid (QDMA model + our shell RTL) or rtl (all RTL)
     #[arg(long, default_value = "model", value_name = "CARD")]
     pub card: String,
     /// First seed

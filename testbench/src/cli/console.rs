@@ -51,6 +51,7 @@ fn card_args(args: &ConsoleArgs) -> CardArgs {
         no_memory_checks: args.no_memory_checks,
         tap: args.tap.clone(),
         rtl_fault: args.rtl_fault,
+        settings: args.settings.clone(),
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::args::InfoArgs;
 use super::exit::Exit;
+use crate::card::Knobs;
 
 pub(super) fn run(args: &InfoArgs) -> Exit {
     let rtl = rtl_info();
@@ -13,6 +14,7 @@ pub(super) fn run(args: &InfoArgs) -> Exit {
     }
     println!("onic       {}", env!("CARGO_PKG_VERSION"));
     cards().iter().for_each(|(name, what)| println!("card       {name}: {what}"));
+    println!("knobs      of card rtl, by --set: {}", Knobs::USAGE);
     println!("hash       opennic (every card); microsoft only by `onic hash`");
     match rtl.as_object() {
         None => println!("rtl        none: built without it (ONIC_NO_RTL=1)"),
@@ -27,6 +29,7 @@ fn cards() -> Vec<(&'static str, &'static str)> {
     let mut cards = vec![("model", "all Rust; profiles corrected and upstream")];
     if cfg!(feature = "rtl") {
         cards.push(("hybrid", "QDMA model and our shell in RTL; the default"));
+        cards.push(("rtl", "our QDMA engine and our shell in RTL"));
     }
     cards
 }

@@ -8,7 +8,7 @@ use regs::PortId;
 
 use super::args::{CardArgs, HashArg, ProfileArg, RuntsArg};
 use super::exit::{Exit, Failure};
-use crate::card::{Choice, RtlChoice, Shape};
+use crate::card::{Choice, Knobs, RtlChoice, Shape};
 use crate::execute::ExecuteError;
 use crate::golden;
 use crate::input::{self, Input, Runts, Source};
@@ -40,12 +40,20 @@ pub(super) fn cards(args: &CardArgs) -> Result<Cards, Failure> {
         ..Setup::default()
     };
     refuse_deaf_alarms(args)?;
-    let against = (args.against != "none").then(|| choice(&args.against, args, false));
-    Ok(Cards { card: choice(&args.card, args, true), against, setup })
+    let knobs = knobs(args)?;
+    let against = (args.against != "none").then(|| choice(&args.against, args, knobs, false));
+    Ok(Cards { card: choice(&args.card, args, knobs, true), against, setup })
 }
 
 /// An alarm that can't ring would look like one that had nothing to say.
 fn refuse_deaf_alarms(args: &CardArgs) -> Result<(), Failure> {
+    if let Some(fault) = args.rtl_fault
+        && !(1..=6).contains(&fault)
+        && !((11..=20).contains(&fault) && args.card == "rtl")
+    {
+        let error = anyhow!("--rtl-fault {fault}: the shell has faults 1 to 6, the engine of card `rtl` has 11 to 20");
+        return Err(Failure::from(error).hint("--card rtl --against model"));
+    }
     let asked = [("--tap", args.tap.is_some()), ("--rtl-fault", args.rtl_fault.is_some())];
     match asked.into_iter().find(|(_, given)| *given && args.card == "model") {
         None => Ok(()),
@@ -56,7 +64,16 @@ fn refuse_deaf_alarms(args: &CardArgs) -> Result<(), Failure> {
     }
 }
 
-fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
+/// What `--set` says. A knob that no card of the command has would change nothing.
+fn knobs(args: &CardArgs) -> Result<Knobs, Failure> {
+    if !args.settings.is_empty() && ![&args.card, &args.against].contains(&&"rtl".to_string()) {
+        let error = anyhow!("--set turns knobs of card `rtl`, and this runs on {} and {}", args.card, args.against);
+        return Err(Failure::from(error).hint("--card rtl"));
+    }
+    Ok(Knobs::from_settings(args.settings.iter().map(String::as_str)).context("--set")?)
+}
+
+fn choice(name: &str, args: &CardArgs, knobs: Knobs, under_test: bool) -> Choice {
     let profile = match args.profile {
         ProfileArg::Corrected => Profile::Corrected,
         ProfileArg::Upstream => Profile::Upstream,
@@ -67,6 +84,7 @@ fn choice(name: &str, args: &CardArgs, under_test: bool) -> Choice {
         tap: args.tap.clone().filter(|_| under_test),
         fault: args.rtl_fault.filter(|_| under_test),
         hang_cycles: Some(args.hang_cycles),
+        knobs,
         ..RtlChoice::default()
     };
     Choice { name: name.into(), profile, rtl }

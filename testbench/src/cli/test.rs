@@ -176,9 +176,9 @@ fn gallery_checks(args: &TestArgs) -> Vec<Check> {
     ]
 }
 
-/// No RTL has to be built for it that nothing else needs.
+/// The card does it, and no RTL has to be built for it that nothing else needs.
 fn is_quick(card: &Choice, scenario: &gallery::Scenario) -> bool {
-    card.name == "model" || scenario.is_square()
+    scenario.runs_on(card) && (card.name == "model" || scenario.is_square())
 }
 
 /// Nothing to say is a pass.
@@ -195,13 +195,14 @@ fn judged(lines: Result<Vec<String>, ExecuteError>) -> Outcome {
 
 fn property_checks(args: &TestArgs) -> Vec<Check> {
     let (seed, only) = (args.card.seed, args.only);
+    let rtl = if args.card.card == "rtl" { "rtl" } else { "hybrid" };
     let has_rtl = cfg!(feature = "rtl") && args.card.card != "model";
     properties::all()
         .iter()
         .map(|property| {
             let cases = args.seeds.unwrap_or(if args.full { property.full } else { property.quick });
             let run = move |progress: &mut Progress| match has_rtl || !property.needs_rtl {
-                true => try_property(property, cases, seed, only, progress),
+                true => try_property(property, cases, rtl, seed, only, progress),
                 false => Outcome::Skipped("it is about RTL".into()),
             };
             Check { class: "property", name: property.name.into(), run: Box::new(run) }
@@ -209,10 +210,17 @@ fn property_checks(args: &TestArgs) -> Vec<Check> {
         .collect()
 }
 
-fn try_property(property: &Property, cases: u32, seed: u64, only: Option<u64>, progress: &mut Progress) -> Outcome {
+fn try_property(
+    property: &Property,
+    cases: u32,
+    rtl: &'static str,
+    seed: u64,
+    only: Option<u64>,
+    progress: &mut Progress,
+) -> Outcome {
     let progress = RefCell::new(progress);
     let told = |done, total| progress.borrow_mut().at(property.name, done, total);
-    let config = Config { cases, seed, only, folder: Path::new(crate::failure::FOLDER), progress: &told };
+    let config = Config { cases, seed, rtl, only, folder: Path::new(crate::failure::FOLDER), progress: &told };
     match property.run(&config) {
         Ok(report) => {
             report.coverage.iter().for_each(|line| eprintln!("{}: {line}", property.name));

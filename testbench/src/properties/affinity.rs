@@ -91,7 +91,7 @@ fn results(outcome: &Outcome, input: &[InFrame], width: u8) -> BTreeMap<usize, R
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[1, 2])?;
+    runner::ready(&["model", config.rtl], &[1, 2])?;
     runner::cases(
         property,
         config,
@@ -99,7 +99,7 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
         &case(),
         |case| case.mixed().0,
         |case, coverage| {
-            for card in ["model", "hybrid"] {
+            for card in ["model", config.rtl] {
                 check_on(card, case)?;
             }
             coverage.add("frames watched", case.watched.len() as u64);

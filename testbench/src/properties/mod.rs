@@ -53,6 +53,8 @@ pub struct Config<'a> {
     pub cases: u32,
     /// Root of all that is random.
     pub seed: u64,
+    /// The card with RTL in it: `hybrid` or `rtl`.
+    pub rtl: &'static str,
     /// Only the case of this number, where cases have numbers that outlive the run.
     pub only: Option<u64>,
     /// Where the frames of a failing case are written. Made when needed.

@@ -53,14 +53,14 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[1, 2])?;
-    let goals = ["model", "hybrid"].map(|card| (format!("cases with overflow on {card}"), 30));
+    runner::ready(&["model", config.rtl], &[1, 2])?;
+    let goals = ["model", config.rtl].map(|card| (format!("cases with overflow on {card}"), 30));
     runner::cases(property, config, Coverage::with_goals(goals), &case(), Case::wire, |case, coverage| {
         let wire = case.wire();
         let pace = if case.bus { Pace::Bus } else { Pace::Line };
         let trial = Trial { pace, host_profile: case.host, ..Trial::fast(&case.bed, &wire) };
         let model = trial.run("model")?;
-        let rtl = trial.run("hybrid")?;
+        let rtl = trial.run(config.rtl)?;
         for outcome in [&model, &rtl] {
             check_survivors(&case.bed, &wire, outcome)?;
             let lost: u64 = outcome

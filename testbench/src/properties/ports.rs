@@ -66,9 +66,9 @@ fn case(frame: impl Strategy<Value = FrameSpec>) -> impl Strategy<Value = Case> 
 }
 
 fn check_ports(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[2])?;
+    runner::ready(&["model", config.rtl], &[2])?;
     runner::cases(property, config, Coverage::default(), &case(traffic::any_frame()), Case::wire, |case, coverage| {
-        for card in ["model", "hybrid"] {
+        for card in ["model", config.rtl] {
             check_order(card, case)?;
             check_burst(card, case, coverage)?;
         }
@@ -158,12 +158,12 @@ fn check_port_sums(outcome: &Outcome, wire: &[InFrame]) -> Result<(), String> {
 }
 
 fn check_port_one(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[2])?;
+    runner::ready(&["model", config.rtl], &[2])?;
     let on_port_1 = traffic::any_frame().prop_map(|frame| FrameSpec { port: 1, ..frame });
     runner::cases(property, config, Coverage::default(), &case(on_port_1), Case::wire, |case, coverage| {
         let wire = case.wire();
         let trial = Trial::fast(&case.bed, &wire);
-        for card in ["model", "hybrid"] {
+        for card in ["model", config.rtl] {
             let mut counted = Vec::new();
             let outcome = trial.run_with(card, &mut |run| {
                 let platform = run.bench().function(FuncId(0));

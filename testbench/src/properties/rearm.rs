@@ -44,12 +44,12 @@ fn pairs(apart_ns: impl IntoIterator<Item = u64>) -> Vec<InFrame> {
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[1])?;
+    runner::ready(&["model", config.rtl], &[1])?;
     let offsets = offsets(config.cases);
     // What a failing sweep leaves behind is its idea of a pair.
     let frames = |_: &&str| pairs([PERIOD_NS / 2]);
     let report =
-        runner::sweep(property, config, Coverage::default(), &["model", "hybrid"], frames, |card, coverage| {
+        runner::sweep(property, config, Coverage::default(), &["model", config.rtl], frames, |card, coverage| {
             let edge_ns = edge_ns(card)?;
             let wire = pairs(offsets.iter().map(|cycles| edge_ns.saturating_add_signed(cycles * CYCLE_NS)));
             let together = together(card, &wire)?;

@@ -48,13 +48,13 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[1, 2])?;
+    runner::ready(&["model", config.rtl], &[1, 2])?;
     let scratch = runner::scratch(config, "replay-coverage.dat")?;
     runner::cases(property, config, Coverage::with_goals(goals()), &case(), Case::wire, |case, coverage| {
         let wire = case.wire();
         let trial = Trial::fast(&case.bed, &wire);
         let model = trial.run("model")?;
-        let (rtl, gaps) = trial.run_covered(&scratch)?;
+        let (rtl, gaps) = trial.run_covered(config.rtl, &scratch)?;
         // The model first: where it is wrong by itself, what differs is no news.
         trial.check(&model)?;
         trial.check(&rtl)?;

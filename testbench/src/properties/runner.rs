@@ -114,7 +114,10 @@ fn failed(property: &Property, config: &Config<'_>, message: &str, case: &dyn De
     Failure::Case(Box::new(FailedCase {
         message: message.to_string(),
         case: format!("{case:?}"),
-        repro: format!("./onic test {} --seed {:#x} --seeds {}", property.name, config.seed, config.cases),
+        repro: format!(
+            "./onic test {} --card {} --seed {:#x} --seeds {}",
+            property.name, config.rtl, config.seed, config.cases
+        ),
         inputs: written.unwrap_or_else(|error| vec![format!("{}: {error}", path.display())]),
     }))
 }

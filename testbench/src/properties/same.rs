@@ -53,16 +53,16 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["hybrid"], &[1, 2])?;
+    runner::ready(&[config.rtl], &[1, 2])?;
     runner::cases(property, config, Coverage::default(), &case(), Case::wire, |case, coverage| {
         let wire = case.wire();
         let trial = Trial::fast(&case.bed, &wire);
-        let first = trial.run("hybrid")?;
+        let first = trial.run(config.rtl)?;
         trial.check(&first)?;
         for bed in case.others() {
             let trial = Trial::fast(&bed, &wire);
             let with = |wrong| format!("{wrong}\n  with {:?}", bed.timing);
-            let again = trial.run("hybrid").map_err(with)?;
+            let again = trial.run(config.rtl).map_err(with)?;
             trial.check(&again).and_then(|()| trial.compare(&again, &first)).map_err(with)?;
             coverage.add(&format!("runs after a reset of {} cycles", bed.timing.reset_cycles), 1);
         }

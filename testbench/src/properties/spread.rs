@@ -41,11 +41,11 @@ fn flows(seed: u64, queues: u16, count: usize) -> Vec<InFrame> {
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[1])?;
+    runner::ready(&["model", config.rtl], &[1])?;
     let frames = |&queues: &u16| flows(config.seed, queues, FLOWS_RTL);
     runner::sweep(property, config, Coverage::default(), &steps(config.cases), frames, |&queues, coverage| {
         let bed = Bed { ring: 512, ..Bed::plain(queues) };
-        for (card, count) in [("model", FLOWS_MODEL), ("hybrid", FLOWS_RTL)] {
+        for (card, count) in [("model", FLOWS_MODEL), (config.rtl, FLOWS_RTL)] {
             let wire = flows(config.seed, queues, count);
             let trial = Trial::fast(&bed, &wire);
             let outcome = trial.run(card)?;

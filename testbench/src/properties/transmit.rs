@@ -61,7 +61,7 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    runner::ready(&["model", "hybrid"], &[1, 2])?;
+    runner::ready(&["model", config.rtl], &[1, 2])?;
     let held = "two-beat frames held between beats";
     let (held_h2c, held_out) = (format!("{held}, H2C"), format!("{held}, wire out"));
     let goals = [("frames sent".to_string(), 10_000), (held_h2c.clone(), 500), (held_out.clone(), 500)];
@@ -69,7 +69,7 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
         let (host, wire) = (case.host(), case.wire());
         let trial = Trial { host: &host, ..Trial::fast(&case.bed, &wire) };
         let model = trial.run("model")?;
-        let rtl = trial.run("hybrid")?;
+        let rtl = trial.run(config.rtl)?;
         trial.check(&model)?;
         trial.check(&rtl)?;
         coverage.add("frames sent", rtl.sent.len() as u64);

@@ -48,12 +48,12 @@ impl<'a> Trial<'a> {
         self.execute(card, None, look)
     }
 
-    /// Run it on the RTL, and count the cycles in which the hash waited for a frame's second beat.
+    /// Run it on a card with RTL in it, and count the cycles in which the hash waited for a frame's second beat.
     ///
     /// # Errors
     /// What stopped the run, in a sentence.
-    pub(super) fn run_covered(&self, scratch: &Path) -> Result<(Outcome, u64), String> {
-        let outcome = self.execute("hybrid", Some(scratch), &mut |_| Ok(()))?;
+    pub(super) fn run_covered(&self, card: &str, scratch: &Path) -> Result<(Outcome, u64), String> {
+        let outcome = self.execute(card, Some(scratch), &mut |_| Ok(()))?;
         let points = fs::read(scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
         let _ = fs::remove_file(scratch); // only a left-over file if it stays
         Ok((outcome, cover_count(&String::from_utf8_lossy(&points), "GapBeforeSecond_C")))
@@ -160,7 +160,7 @@ impl<'a> Trial<'a> {
 
     /// What two cards did differently with frames that came in at the wire.
     pub(super) fn compare(&self, got: &Outcome, expected: &Outcome) -> Result<(), String> {
-        let findings = scoreboard::compare(got, expected, self.wire, self.bed.width, self.pace);
+        let findings = scoreboard::compare(got, expected, self.wire, self.host, self.bed.width, self.pace);
         let texts: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
         if texts.is_empty() { Ok(()) } else { Err(texts.join("\n")) }
     }
