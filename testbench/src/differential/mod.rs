@@ -3,10 +3,14 @@
 //! | file | concern |
 //! |---|---|
 //! | `engine` | what a QDMA under test offers |
-//! | `model` | the model as one |
+//! | `model`, `rtl` | the model as one; the engine in RTL as one |
 
 mod engine;
 mod model;
+#[cfg(feature = "rtl")]
+mod rtl;
 
 pub use engine::{Engine, Hold, Interrupt, Shape};
 pub use model::{ModelEngine, Pace};
+#[cfg(feature = "rtl")]
+pub use rtl::{RtlEngine, RtlEngineConfig, RtlEngineError};
