@@ -55,4 +55,7 @@ properties! {
     numbered "numbered",
     hostile "hostile",
     hostile_registers "hostile-registers",
+    engine_golden "engine-golden",
+    engine_laps "engine-laps",
+    differential "differential",
 }

@@ -89,4 +89,9 @@ pub trait Engine {
 
     /// The next interrupt, oldest first.
     fn take_interrupt(&mut self) -> Option<Interrupt>;
+
+    /// Why it stopped, if it did: an assertion inside, or a rule of its ports that was broken.
+    fn failed(&self) -> Option<String> {
+        None
+    }
 }

@@ -45,19 +45,14 @@ pub struct ModelEngine {
 }
 
 impl ModelEngine {
-    /// A model of this shape; all else as the driver of the recorded trace found it.
+    /// A model of this shape.
     pub fn new(shape: &Shape) -> ModelEngine {
         ModelEngine::with("model", ModelEngine::config(shape), Pace::default())
     }
 
     /// The configuration that the RTL agrees with: the defaults where they do not matter.
     pub fn config(shape: &Shape) -> QdmaConfig {
-        QdmaConfig {
-            num_queues: shape.queues,
-            num_functions: shape.functions,
-            coalesce_depth: 16,
-            ..QdmaConfig::default()
-        }
+        QdmaConfig { num_queues: shape.queues, num_functions: shape.functions, ..QdmaConfig::default() }
     }
 
     /// A model with another configuration, or stepped in another way.

@@ -24,6 +24,7 @@ macro_rules! kept {
 mod affinity;
 mod bed;
 mod coverage;
+mod differential;
 mod fewer;
 mod hostile;
 mod numbered;
@@ -169,6 +170,9 @@ pub fn all() -> &'static [Property] {
             numbered::NUMBERED,
             hostile::RINGS,
             hostile::REGISTERS,
+            differential::GOLDEN,
+            differential::LAPS,
+            differential::ACTIONS,
         ]
     }
 }
