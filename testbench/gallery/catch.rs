@@ -16,19 +16,19 @@
 //! | `leak` | mappings, regions and blocks that nobody gave back |
 //! | `error` | the driver tells of an error, and there is no cause |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use models::observation::Fate;
 use models::time::Time;
 use regs::{FuncId, PortId};
-use traces::align::Class;
 
 use super::evidence::{Caught, Evidence, Posted, Trouble};
+use super::excuse::{excuse_received, unexcused_sent};
 use super::stage::number_of;
 use crate::frames::MIN_FRAME;
 use crate::host_memory::Violation;
 use crate::outcome::{CYCLE_PS, Delivered, Outcome};
-use crate::scoreboard::{self, Finding, function_of};
+use crate::scoreboard::{self, Emerged, Finding, function_of};
 use crate::shape::Pace;
 
 /// Everything that is caught, what says most first.
@@ -39,15 +39,18 @@ pub fn catch(evidence: &Evidence) -> Vec<Caught> {
     caught.extend(evidence.heap_reports.iter().map(|text| heap("heap", text, evidence)));
     caught.extend(crash(evidence));
     // A driver that crashed leaves frames behind; that they are missing says nothing more.
+    let mut told = 0;
     if evidence.crash.is_none() {
-        caught.extend(received(evidence));
+        let (lost, excused) = received(evidence);
+        told = excused;
+        caught.extend(lost);
         caught.extend(sent(evidence));
     }
     caught.extend(evidence.seen.iter().cloned());
     caught.extend(silence(evidence));
     if evidence.crash.is_none() {
         caught.extend(counters(evidence));
-        caught.extend(sums(evidence));
+        caught.extend(sums(evidence, told));
     }
     caught.extend(evidence.leaks.iter().map(|violation| memory("leak", violation)));
     caught.extend(evidence.heap_leaks.iter().map(|text| heap("leak", text, evidence)));
@@ -74,38 +77,15 @@ fn heap(by: &'static str, text: &str, evidence: &Evidence) -> Caught {
     Caught { by, place, text: text.into(), packet: None, time: Some(evidence.end) }
 }
 
-/// The scoreboard, against what the card's monitors say came to each queue.
-fn received(evidence: &Evidence) -> Vec<Caught> {
-    let expected = expected(evidence);
-    let mut findings =
-        scoreboard::compare(&evidence.outcome, &expected, &evidence.input, &[], evidence.functions, Pace::Fast);
-    // Frames that a driver owns up to are no surprise: those of a queue whose failure it told, those that it dropped and
-    // counted.
-    let lost: u64 = findings.iter().filter(|finding| is_lost(finding)).map(frames_of).sum();
-    if evidence.has_owned_up() || lost <= evidence.rx_dropped() {
-        findings.retain(|finding| !is_lost(finding));
-    }
-    findings.into_iter().map(|finding| told_by_scoreboard(finding, evidence)).collect()
-}
-
-impl Evidence {
-    /// The driver has told of something that was no fault of its own.
-    fn has_owned_up(&self) -> bool {
-        !self.told.is_empty() && self.trouble_is_possible()
-    }
-
-    /// Something was wrong that was no fault of the driver's.
-    fn trouble_is_possible(&self) -> bool {
-        self.trouble != Trouble::None || !self.fired.is_empty()
-    }
-}
-
-fn is_lost(finding: &Finding) -> bool {
-    finding.difference.as_ref().is_some_and(|difference| difference.class == Class::Lost)
-}
-
-fn frames_of(finding: &Finding) -> u64 {
-    finding.difference.as_ref().map_or(1, |difference| difference.count as u64)
+/// The scoreboard, against what the card's monitors say came to each queue; and how many missing frames it passes over
+/// because their loss was told. Frames that a driver owns up to are no surprise ([`excuse`](super::excuse)).
+fn received(evidence: &Evidence) -> (Vec<Caught>, u64) {
+    let (got, expected) = (&evidence.outcome, expected(evidence));
+    let mut told = 0;
+    let excuse = |expected: &[&Emerged], lost: &mut BTreeSet<usize>| told = excuse_received(evidence, expected, lost);
+    let findings =
+        scoreboard::compare_excusing(got, &expected, &evidence.input, &[], evidence.functions, Pace::Fast, excuse);
+    (findings.into_iter().map(|finding| told_by_scoreboard(finding, evidence)).collect(), told)
 }
 
 fn told_by_scoreboard(finding: Finding, evidence: &Evidence) -> Caught {
@@ -170,10 +150,8 @@ fn sent(evidence: &Evidence) -> Vec<Caught> {
             add(place, "out of order", Some(posted.number), frame.time);
         }
     }
-    if !evidence.has_owned_up() && waiting.len() as u64 > evidence.tx_abandoned() {
-        for posted in waiting.values() {
-            add(format!("fn{} TX queue {}", posted.func.0, posted.queue), "lost", Some(posted.number), posted.time);
-        }
+    for posted in unexcused_sent(evidence) {
+        add(format!("fn{} TX queue {}", posted.func.0, posted.queue), "lost", Some(posted.number), posted.time);
     }
     caught
 }
@@ -226,8 +204,9 @@ fn counters(evidence: &Evidence) -> Vec<Caught> {
     caught
 }
 
-/// The card's books, and the host's: what the card wrote to host memory was handed up or dropped aloud.
-fn sums(evidence: &Evidence) -> Vec<Caught> {
+/// The card's books, and the host's: what the card wrote to host memory was handed up, or dropped and counted, or is one of
+/// the `told` frames of whose loss the driver told.
+fn sums(evidence: &Evidence, told: u64) -> Vec<Caught> {
     let Some(counted) = &evidence.counted else { return Vec::new() };
     let mut caught = Vec::new();
     let mut add = |place: &str, text: String| {
@@ -236,17 +215,18 @@ fn sums(evidence: &Evidence) -> Vec<Caught> {
     if counted.astray() != 0 {
         add("the card", format!("the card's own books: {} frames are unaccounted for: {counted}", counted.astray()));
     }
-    let handed_up = evidence.outcome.delivered.len() as u64 + evidence.rx_dropped();
-    if counted.host_out != handed_up && !evidence.has_owned_up() {
-        let out = counted.host_out;
-        add("the host", format!("the card completed {out} frames, {handed_up} were handed up or dropped and counted"));
+    let dropped: u64 = evidence.books.iter().map(|books| books.totals.rx_dropped).sum();
+    let (out, handed_up) = (counted.host_out, evidence.outcome.delivered.len() as u64 + dropped);
+    if !(handed_up..=handed_up + told).contains(&out) {
+        let accounted = format!("{handed_up} were handed up or dropped and counted, {told} more told of");
+        add("the host", format!("the card completed {out} frames, {accounted}"));
     }
     caught
 }
 
 /// A driver that tells of an error for which there is no cause.
 fn errors(evidence: &Evidence) -> Vec<Caught> {
-    if evidence.trouble_is_possible() {
+    if evidence.trouble != Trouble::None || !evidence.fired.is_empty() {
         return Vec::new();
     }
     let caught = |told: &super::evidence::Told| Caught {

@@ -3,6 +3,7 @@
 use models::time::Time;
 use regs::FuncId;
 
+use super::excuse::Excuse;
 use super::nic::{MacTotals, Totals};
 use super::tamper::Fired;
 use crate::host_memory::Violation;
@@ -31,6 +32,9 @@ pub struct Told {
     pub text: String,
     /// When.
     pub time: Time,
+    /// Frames that it need not account for, having told. `None` for a telling that costs no frame: at probe, of settings and
+    /// statistics, of errors that stop no queue, of a start that did not come about.
+    pub excuse: Option<Excuse>,
 }
 
 /// Whether a driver has to tell of trouble.
@@ -123,12 +127,16 @@ pub struct Evidence {
 
 impl Evidence {
     /// Frames of a function that its driver says it dropped.
-    pub fn rx_dropped(&self) -> u64 {
-        self.books.iter().map(|books| books.totals.rx_dropped).sum()
+    pub fn rx_dropped(&self, func: FuncId) -> u64 {
+        self.books_of(func).map(|books| books.totals.rx_dropped).sum()
     }
 
-    /// Frames taken to send that the drivers say they gave up.
-    pub fn tx_abandoned(&self) -> u64 {
-        self.books.iter().map(|books| books.totals.tx_abandoned).sum()
+    /// Frames taken to send that a function's driver says it gave up.
+    pub fn tx_abandoned(&self, func: FuncId) -> u64 {
+        self.books_of(func).map(|books| books.totals.tx_abandoned).sum()
+    }
+
+    fn books_of(&self, func: FuncId) -> impl Iterator<Item = &Books> {
+        self.books.iter().filter(move |books| books.func == func)
     }
 }

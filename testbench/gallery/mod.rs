@@ -15,10 +15,12 @@
 //! | [`tamper`], [`seams`] | faulty cards, bent seams, the watchdog |
 //! | [`true_driver`], [`vendor`], [`mutants`] | the drivers |
 //! | [`evidence`], [`catch`](mod@catch) | what a scenario leaves behind, and what is wrong with it |
+//! | [`excuse`] | which missing frames a driver has owned up to |
 //! | [`sweep`] | drivers without fault through many seeds |
 
 pub mod catch;
 pub mod evidence;
+pub mod excuse;
 pub mod heap;
 pub mod mutants;
 pub mod nic;

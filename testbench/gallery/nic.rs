@@ -1,5 +1,8 @@
 //! A driver as the kernel above it sees it: what a scenario calls, whichever driver stands behind.
 
+use std::fmt;
+
+use driver_core::Side;
 use models::time::Time;
 use regs::{FuncId, PortId};
 
@@ -54,7 +57,45 @@ pub struct Polled {
     /// The driver has scheduled its own next poll.
     pub rescheduled: bool,
     /// What stopped the pair's transmit queue.
-    pub trouble: Option<String>,
+    pub trouble: Option<Failure>,
+}
+
+/// A queue, or a pair of them, has stopped and has to be started afresh. What it holds by then may be lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// Relative to the function.
+    pub queue: u16,
+    /// Which of the pair; both of them.
+    pub side: Option<Side>,
+    /// The driver's own words.
+    pub text: String,
+}
+
+impl Failure {
+    /// Of both queues of a pair.
+    pub fn of_pair(queue: u16, text: impl Into<String>) -> Failure {
+        Failure { queue, side: None, text: text.into() }
+    }
+
+    /// Of one of them.
+    pub fn of(queue: u16, side: Side, text: impl Into<String>) -> Failure {
+        Failure { queue, side: Some(side), text: text.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "queue {}: {}", self.queue, self.text)
+    }
+}
+
+/// What a driver's timer did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Timed {
+    /// Queues that are to be polled at once.
+    pub due: Vec<u16>,
+    /// Queues that have stopped.
+    pub failures: Vec<Failure>,
 }
 
 /// Why a frame was not taken.
@@ -68,7 +109,7 @@ pub enum Refusal {
     Dropped(String),
     /// The queue has failed.
     #[error("{0}")]
-    Failed(String),
+    Failed(Failure),
 }
 
 /// What `ip -s link` shows of a function.
@@ -107,9 +148,9 @@ pub trait Nic {
     fn interrupts(&mut self) -> Vec<Work>;
     /// One poll of a receive queue. With `may_finish` false the host polls again by itself, whatever comes, and wants no
     /// interrupt (`napi_complete_done` would return false).
-    fn poll(&mut self, queue: u16, budget: usize, may_finish: bool) -> Result<Polled, String>;
+    fn poll(&mut self, queue: u16, budget: usize, may_finish: bool) -> Result<Polled, Failure>;
     /// Several queues polled at the same time, each on a CPU of its own.
-    fn poll_together(&mut self, queues: &[u16], budget: usize) -> Result<Vec<Polled>, String> {
+    fn poll_together(&mut self, queues: &[u16], budget: usize) -> Vec<Result<Polled, Failure>> {
         queues.iter().map(|&queue| self.poll(queue, budget, true)).collect()
     }
     /// Frames handed up since the last call.
@@ -122,16 +163,16 @@ pub trait Nic {
     fn send(&mut self, queue: u16, frame: &[u8], more: bool) -> Result<(), Refusal>;
     /// In how many ns the driver's timer wants to run.
     fn timer_ns(&mut self) -> Option<u64>;
-    /// It runs. Queues come back that are to be polled at once.
-    fn on_timer(&mut self) -> Result<Vec<u16>, String>;
+    /// It runs.
+    fn on_timer(&mut self) -> Timed;
     /// The driver's own NAPI says when polls are due that no interrupt asks for; else the host plans them.
     fn plans_polls(&self) -> bool {
         false
     }
     /// Frames taken to send whose memory the driver still holds.
     fn unfreed(&self) -> u64;
-    /// Start a queue pair afresh after an error.
-    fn recover(&mut self, queue: u16) -> Result<(), String>;
+    /// Start a queue pair afresh after an error. Those that can't be started are gone until the next down and up.
+    fn recover(&mut self, queue: u16) -> Result<(), Vec<Failure>>;
     /// `ip -s link`.
     fn totals(&mut self) -> Totals;
     /// `ethtool -S`: the MAC's part. `Ok(None)`: the function has no MAC, or the driver shows none.

@@ -9,15 +9,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use driver_core::{Mmio as _, Platform as _};
+use driver_core::{Mmio as _, Platform as _, Side};
 use models::observation::Point;
 use models::qdma::QdmaConfig;
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
 
 use super::evidence::{Books, Caught, Evidence, MacReading, Posted, Told, Trouble};
+use super::excuse::{Excuse, untold_sent};
 use super::heap::{Heap, Oops};
-use super::nic::{MacTotals, Nic, NicConfig, Polled, Refusal, Work};
+use super::nic::{Failure, MacTotals, Nic, NicConfig, Polled, Refusal, Timed, Work};
 use super::seams::{Bend, Bent, Watchdog};
 use super::tamper::{Faults, Handle, TamperedCard};
 use crate::bench::Bench;
@@ -282,20 +283,43 @@ impl<'a> Stage<'a> {
         std::mem::forget(self.nics[func].take());
     }
 
+    /// A driver tells of something that costs no frame.
     fn told(&mut self, text: String) {
         let time = self.now();
-        self.evidence.told.push(Told { text, time });
+        self.evidence.told.push(Told { text, time, excuse: None });
     }
 
-    /// Of a call that may fail: what the driver says of it is noted. True if it went well.
-    fn outcome_of(&mut self, what: &str, result: Result<(), String>) -> bool {
-        match result {
-            Ok(()) => true,
-            Err(text) => {
-                self.told(format!("{what}: {text}"));
-                false
+    /// A driver tells that queues of its function do not run any more. Until they do again, what is in them may be lost.
+    fn told_of(&mut self, func: usize, queue: Option<u16>, side: Option<Side>, text: String) {
+        let time = self.now();
+        let excuse = Excuse { func: FuncId(func as u8), queue, side, until: Time::NEVER };
+        self.evidence.told.push(Told { text, time, excuse: Some(excuse) });
+    }
+
+    /// The queues of whose end telling number `from` and those after it spoke, of this function and, if given, this one queue,
+    /// run again.
+    fn runs_again(&mut self, func: usize, from: usize, queue: Option<u16>) {
+        let now = self.now();
+        let excuses = self.evidence.told[from..].iter_mut().filter_map(|told| told.excuse.as_mut());
+        let is_meant =
+            |excuse: &&mut Excuse| usize::from(excuse.func.0) == func && (queue.is_none() || excuse.queue == queue);
+        excuses.filter(is_meant).for_each(|excuse| excuse.until = excuse.until.min(now));
+    }
+
+    /// A queue has stopped: note what the driver says of it, and have it started afresh.
+    fn failed(&mut self, func: usize, failure: Failure) -> Result<(), Over> {
+        let from = self.evidence.told.len();
+        let Failure { queue, side, .. } = failure;
+        self.told_of(func, Some(queue), side, format!("fn{func} {failure}"));
+        match self.call(func, |nic| nic.recover(queue))? {
+            Ok(()) => self.runs_again(func, from, Some(queue)),
+            Err(failures) => {
+                for failure in failures {
+                    self.told_of(func, Some(failure.queue), failure.side, format!("fn{func} recover: {failure}"));
+                }
             }
         }
+        Ok(())
     }
 
     /// Start the queues.
@@ -303,12 +327,18 @@ impl<'a> Stage<'a> {
     /// # Errors
     /// [`Over`].
     pub fn up(&mut self, func: usize) -> Result<bool, Over> {
-        let result = self.call(func, |nic| nic.up())?;
-        let up = self.outcome_of("up", result);
-        if up {
-            self.is_up.insert(func);
+        match self.call(func, |nic| nic.up())? {
+            Ok(()) => {
+                self.is_up.insert(func);
+                self.runs_again(func, 0, None);
+                Ok(true)
+            }
+            // The port has not listened yet.
+            Err(text) => {
+                self.told(format!("up: {text}"));
+                Ok(false)
+            }
         }
-        Ok(up)
     }
 
     /// Stop the queues.
@@ -322,7 +352,16 @@ impl<'a> Stage<'a> {
         self.polls.retain(|due| due.func != func);
         self.to_send.retain(|frame| frame.func != func);
         self.timers[func] = None;
-        Ok(self.outcome_of("down", result))
+        Ok(self.has_stopped(func, "down", result))
+    }
+
+    /// Queues of a function that did not stop take with them what the card still writes to them. True if all did.
+    fn has_stopped(&mut self, func: usize, what: &str, result: Result<(), String>) -> bool {
+        let is_stopped = result.is_ok();
+        if let Err(text) = result {
+            self.told_of(func, None, None, format!("fn{func} {what}: {text}"));
+        }
+        is_stopped
     }
 
     /// Take a function down for good.
@@ -335,7 +374,7 @@ impl<'a> Stage<'a> {
         self.polls.retain(|due| due.func != func);
         self.to_send.retain(|frame| frame.func != func);
         self.timers[func] = None;
-        self.outcome_of("remove", result);
+        self.has_stopped(func, "remove", result);
         self.note_books(func)?;
         // Dropping is the driver's code too.
         let nic = self.nics[func].take();
@@ -520,34 +559,19 @@ impl<'a> Stage<'a> {
     fn poll_together(&mut self, due: &[Due]) -> Result<(), Over> {
         let (func, budget) = (due[0].func, self.conditions.budget);
         let queues: Vec<u16> = due.iter().map(|one| one.queue).collect();
-        match self.call(func, |nic| nic.poll_together(&queues, budget))? {
-            Ok(polled) => {
-                for (queue, polled) in queues.into_iter().zip(polled) {
-                    self.polled(func, queue, budget, Ok(polled))?;
-                }
-                Ok(())
-            }
-            Err(text) => {
-                self.told(text);
-                Ok(())
-            }
-        }
+        let polled = self.call(func, |nic| nic.poll_together(&queues, budget))?;
+        queues.into_iter().zip(polled).try_for_each(|(queue, polled)| self.polled(func, queue, budget, polled))
     }
 
-    fn polled(&mut self, func: usize, queue: u16, budget: usize, polled: Result<Polled, String>) -> Result<(), Over> {
+    fn polled(&mut self, func: usize, queue: u16, budget: usize, polled: Result<Polled, Failure>) -> Result<(), Over> {
         let polled = match polled {
             Ok(polled) => polled,
-            Err(text) => {
-                self.told(format!("fn{func} queue {queue}: {text}"));
-                self.recover(func, queue)?;
-                // What had come before the fault may have been the last for which an interrupt was owed.
-                return Ok(());
-            }
+            // What had come before the fault may have been the last for which an interrupt was owed.
+            Err(failure) => return self.failed(func, failure),
         };
         let Polled { work, done, rescheduled, trouble } = polled;
-        if let Some(text) = trouble {
-            self.told(format!("fn{func} queue {queue}: {text}"));
-            self.recover(func, queue)?;
+        if let Some(failure) = trouble {
+            self.failed(func, failure)?;
         }
         let place = format!("fn{func} queue {queue}");
         if work > budget {
@@ -572,12 +596,6 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    fn recover(&mut self, func: usize, queue: u16) -> Result<(), Over> {
-        let result = self.call(func, |nic| nic.recover(queue))?;
-        self.outcome_of("recover", result);
-        Ok(())
-    }
-
     fn run_timer(&mut self, func: usize) -> Result<(), Over> {
         if !self.is_up.contains(&func) {
             return Ok(());
@@ -585,15 +603,9 @@ impl<'a> Stage<'a> {
         let now = self.now();
         if self.timers[func].is_some_and(|due| due <= now) {
             self.timers[func] = None;
-            match self.call(func, |nic| nic.on_timer())? {
-                Ok(due) => self.polls.extend(due.into_iter().map(|queue| Due { at: now, func, queue })),
-                Err(text) => {
-                    self.told(text);
-                    for queue in 0..self.queues() {
-                        self.recover(func, queue)?;
-                    }
-                }
-            }
+            let Timed { due, failures } = self.call(func, |nic| nic.on_timer())?;
+            self.polls.extend(due.into_iter().map(|queue| Due { at: now, func, queue }));
+            failures.into_iter().try_for_each(|failure| self.failed(func, failure))?;
         }
         if self.timers[func].is_none() {
             let wanted = self.call(func, |nic| nic.timer_ns())?;
@@ -623,10 +635,7 @@ impl<'a> Stage<'a> {
                     return Ok(());
                 }
                 Err(Refusal::Dropped(_)) => {}
-                Err(Refusal::Failed(text)) => {
-                    self.told(text);
-                    self.recover(func, queue)?;
-                }
+                Err(Refusal::Failed(failure)) => self.failed(func, failure)?,
             }
         }
         Ok(())
@@ -721,20 +730,14 @@ impl<'a> Stage<'a> {
     /// Frames that the driver took, and that the card was never told of. True if there are any.
     fn look_for_unsent(&mut self) -> bool {
         let outcome = &self.evidence.outcome;
-        let lost = outcome.observations.iter().filter(|seen| matches!(seen.point, Point::H2cDrop)).count();
-        let gone = outcome.sent.len() + lost;
-        if self.evidence.posted.len() <= gone || !self.evidence.told.is_empty() {
-            return false;
-        }
+        let dropped = outcome.observations.iter().filter(|seen| matches!(seen.point, Point::H2cDrop)).count();
+        let untold = untold_sent(&self.evidence);
+        let Some(first) = untold.first().filter(|_| untold.len() > dropped) else { return false };
         let sum = counters::read(self.bench.function(FuncId(0)).mmio(), &self.conditions.shape);
         let Ok(Some(sum)) = sum else { return false };
-        if sum.host_in >= self.evidence.posted.len() as u64 {
+        if sum.host_in >= (outcome.sent.len() + untold.len()) as u64 {
             return false;
         }
-        let sent: BTreeSet<u64> = outcome.sent.iter().filter_map(|frame| number_of(&frame.data)).collect();
-        let Some(first) = self.evidence.posted.iter().find(|posted| !sent.contains(&posted.number)) else {
-            return false;
-        };
         let place = format!("fn{} queue {}", first.func.0, first.queue);
         let text = format!(
             "{place}: frame {} was taken to send at {}, and the card has not been told of it",

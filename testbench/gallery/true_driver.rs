@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use driver_core::rss::Table;
 use driver_core::{
-    Clock as _, Deferral, DeviceConfig, DmaMemory, Driver, Interrupts as _, Next, NoHook, Platform, TableEntry,
-    TxError, TxFlow,
+    Clock as _, Deferral, DeviceConfig, DmaMemory, Driver, Interrupts as _, Next, NoHook, Platform, QueueFault,
+    Recovered, Side, TableEntry, TxError, TxFlow,
 };
 use models::time::Time;
 use std::collections::BTreeSet;
 
-use super::nic::{MacTotals, Nic, NicConfig, Polled, Received, Refusal, Totals, Work};
+use super::nic::{Failure, MacTotals, Nic, NicConfig, Polled, Received, Refusal, Timed, Totals, Work};
 use super::seams::{Bent, BentDma};
 use crate::pool_ring::PoolOn;
 
@@ -128,7 +128,7 @@ impl Nic for TrueDriver {
         work
     }
 
-    fn poll(&mut self, queue: u16, budget: usize, _may_finish: bool) -> Result<Polled, String> {
+    fn poll(&mut self, queue: u16, budget: usize, _may_finish: bool) -> Result<Polled, Failure> {
         self.return_kept();
         let (inbox, kept, frames) = (&mut self.inbox, &mut self.kept, &mut self.frames);
         let Some(driver) = &mut self.driver else { return Ok(Polled { done: true, ..Polled::default() }) };
@@ -146,10 +146,16 @@ impl Nic for TrueDriver {
         if polled.tx_woken && pair.tx.flow() == TxFlow::Open {
             self.stopped.remove(&queue);
         }
-        let trouble = polled.sent.err().map(|fault| format!("tx: {fault}"));
+        let trouble = polled.sent.err().map(|fault| Failure::of(queue, Side::Tx, format!("tx: {fault}")));
         match polled.received {
             Ok(work) => Ok(Polled { work, done: polled.next != Next::Again, rescheduled: false, trouble }),
-            Err(fault) => Err(trouble.into_iter().chain([format!("rx: {fault}")]).collect::<Vec<_>>().join("; ")),
+            Err(fault) => {
+                let fault = format!("rx: {fault}");
+                Err(match trouble {
+                    Some(trouble) => Failure::of_pair(queue, format!("{}; {fault}", trouble.text)),
+                    None => Failure::of(queue, Side::Rx, fault),
+                })
+            }
         }
     }
 
@@ -169,7 +175,7 @@ impl Nic for TrueDriver {
     fn send(&mut self, queue: u16, frame: &[u8], more: bool) -> Result<(), Refusal> {
         let tx = self.driver.as_mut().and_then(|driver| driver.tx(queue));
         let tx = tx.ok_or_else(|| Refusal::Dropped("the interface is down".into()))?;
-        let failed = |error: &dyn std::fmt::Display| Refusal::Failed(error.to_string());
+        let failed = |fault: QueueFault| Refusal::Failed(Failure::of(queue, Side::Tx, fault.to_string()));
         let posted = tx.post(frame);
         if tx.flow() != TxFlow::Open {
             self.stopped.insert(queue);
@@ -177,9 +183,9 @@ impl Nic for TrueDriver {
         match posted {
             // The stack has nothing more for a queue that is stopped.
             Ok(()) if more && tx.flow() == TxFlow::Open => Ok(()),
-            Ok(()) => tx.flush().map_err(|fault| failed(&fault)),
+            Ok(()) => tx.flush().map_err(failed),
             Err(TxError::Full { .. }) => Err(Refusal::Busy),
-            Err(TxError::Fault(fault)) => Err(failed(&fault)),
+            Err(TxError::Fault(fault)) => Err(failed(fault)),
             Err(other) => Err(Refusal::Dropped(other.to_string())),
         }
     }
@@ -192,8 +198,8 @@ impl Nic for TrueDriver {
     }
 
     /// Transmit completions are looked for with a budget of 0, as they are all that is due then.
-    fn on_timer(&mut self) -> Result<Vec<u16>, String> {
-        let driver = self.driver()?;
+    fn on_timer(&mut self) -> Timed {
+        let Some(driver) = &mut self.driver else { return Timed::default() };
         let now_ns = driver.platform().clock().now();
         let (mut late, mut due) = (Vec::new(), Vec::new());
         for pair in driver.queues() {
@@ -204,12 +210,11 @@ impl Nic for TrueDriver {
                 late.push(pair.rx.rel_qid());
             }
         }
-        let mut trouble = Ok(());
-        for queue in late {
-            let polled = self.poll(queue, 0, true)?;
-            trouble = trouble.and(polled.trouble.map_or(Ok(()), Err));
-        }
-        trouble.map(|()| due)
+        let failures = late.into_iter().filter_map(|queue| match self.poll(queue, 0, true) {
+            Ok(polled) => polled.trouble,
+            Err(failure) => Some(failure),
+        });
+        Timed { failures: failures.collect(), due }
     }
 
     fn plans_polls(&self) -> bool {
@@ -222,11 +227,13 @@ impl Nic for TrueDriver {
         totals.posted - totals.completed - totals.abandoned
     }
 
-    fn recover(&mut self, _queue: u16) -> Result<(), String> {
+    fn recover(&mut self, _queue: u16) -> Result<(), Vec<Failure>> {
         self.return_kept();
-        let recovered = self.driver()?.recover();
+        let recovered = self.driver.as_mut().map(Driver::recover).unwrap_or_default();
         self.stopped.retain(|queue| recovered.iter().all(|one| one.rel_qid != *queue));
-        recovered.into_iter().try_for_each(|one| one.result).map_err(|error| error.to_string())
+        let failed = |one: Recovered| Some(Failure::of_pair(one.rel_qid, one.result.err()?.to_string()));
+        let failures: Vec<Failure> = recovered.into_iter().filter_map(failed).collect();
+        if failures.is_empty() { Ok(()) } else { Err(failures) }
     }
 
     fn totals(&mut self) -> Totals {

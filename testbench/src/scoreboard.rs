@@ -124,6 +124,20 @@ pub fn compare(
     functions: u8,
     pace: Pace,
 ) -> Vec<Finding> {
+    compare_excusing(got, expected, input, host, functions, pace, |_, _| {})
+}
+
+/// [`compare`], where not every loss is a finding: `excuse` is shown all frames that were expected and which of them are
+/// lost, and takes away those of which nothing is to be said.
+pub fn compare_excusing(
+    got: &Outcome,
+    expected: &Outcome,
+    input: &[InFrame],
+    host: &[HostFrame],
+    functions: u8,
+    pace: Pace,
+    excuse: impl FnOnce(&[&Emerged], &mut BTreeSet<usize>),
+) -> Vec<Finding> {
     let (want, have) = (emerged(expected, input, functions), emerged(got, input, functions));
     let exact = !got.observations.is_empty() && !expected.observations.is_empty();
     let overflows = |outcome: &Outcome| outcome.by_monitors.drops.keys().any(|reason| reason.ends_with("overflow"));
@@ -139,7 +153,8 @@ pub fn compare(
     }
     let want_items: Vec<Item<'_>> = want.iter().map(|frame| item(frame)).collect();
     let have_items: Vec<Item<'_>> = have.iter().map(|frame| item(frame)).collect();
-    let mut differences = align::compare(&want_items, &have_items, &Ignore::default());
+    let mut differences =
+        align::compare_excusing(&want_items, &have_items, &Ignore::default(), |lost| excuse(&want, lost));
     if loose {
         // A whole frame of the input is not a broken one of another: two cards that lost different frames pair them so.
         let whole: HashSet<&[u8]> = input.iter().map(|frame| frame.data.as_slice()).collect();

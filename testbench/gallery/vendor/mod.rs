@@ -26,7 +26,7 @@ use regs::descriptor::Completion;
 use regs::{Bar, PortId};
 
 use super::heap::{Block, Heap, deref};
-use super::nic::{MacTotals, Nic, NicConfig, Polled, Received, Refusal, Totals, Work};
+use super::nic::{Failure, MacTotals, Nic, NicConfig, Polled, Received, Refusal, Timed, Totals, Work};
 use super::seams::{Bent, BentCoherent, BentDma};
 use super::stage::Ground;
 use rx::RxQueue;
@@ -310,6 +310,11 @@ fn words<T>(result: Result<T, Fault>) -> Result<T, String> {
     result.map_err(|fault| fault.to_string())
 }
 
+/// The way out of any fault is a new pair, so the pair is what has failed.
+fn failure(queue: u16, fault: &Fault) -> Failure {
+    Failure::of_pair(queue, fault.to_string())
+}
+
 impl Nic for Vendor {
     fn up(&mut self) -> Result<(), String> {
         words(queues::open(self))
@@ -329,12 +334,13 @@ impl Nic for Vendor {
         std::mem::take(&mut self.scheduled).into_iter().map(Work::Poll).chain(errors).collect()
     }
 
-    fn poll(&mut self, queue: u16, budget: usize, may_finish: bool) -> Result<Polled, String> {
-        words(rx::poll(self, queue, budget, may_finish))
+    fn poll(&mut self, queue: u16, budget: usize, may_finish: bool) -> Result<Polled, Failure> {
+        rx::poll(self, queue, budget, may_finish).map_err(|fault| failure(queue, &fault))
     }
 
-    fn poll_together(&mut self, queues: &[u16], budget: usize) -> Result<Vec<Polled>, String> {
-        words(rx::poll_together(self, queues, budget))
+    fn poll_together(&mut self, queues: &[u16], budget: usize) -> Vec<Result<Polled, Failure>> {
+        let polled = rx::poll_together(self, queues, budget);
+        queues.iter().zip(polled).map(|(&queue, polled)| polled.map_err(|fault| failure(queue, &fault))).collect()
     }
 
     fn received(&mut self) -> Vec<Received> {
@@ -357,21 +363,24 @@ impl Nic for Vendor {
         (self.ways.timer_ns)(self)
     }
 
-    fn on_timer(&mut self) -> Result<Vec<u16>, String> {
+    fn on_timer(&mut self) -> Timed {
+        let mut timed = Timed::default();
         for queue in 0..self.config.queues {
-            if self.tx[usize::from(queue)].is_some() {
-                words((self.ways.clean)(self, queue))?;
+            if self.tx[usize::from(queue)].is_some()
+                && let Err(fault) = (self.ways.clean)(self, queue)
+            {
+                timed.failures.push(failure(queue, &fault));
             }
         }
-        Ok(Vec::new())
+        timed
     }
 
     fn unfreed(&self) -> u64 {
         self.tx.iter().flatten().map(|queue| queue.slots.iter().flatten().count() as u64).sum()
     }
 
-    fn recover(&mut self, queue: u16) -> Result<(), String> {
-        words(queues::restart(self, queue))
+    fn recover(&mut self, queue: u16) -> Result<(), Vec<Failure>> {
+        queues::restart(self, queue).map_err(|fault| vec![failure(queue, &fault)])
     }
 
     fn totals(&mut self) -> Totals {

@@ -5,7 +5,7 @@ use regs::descriptor::{H2cDescriptor, H2cStatus};
 use regs::doorbell::{self, H2cPidx};
 
 use super::queues::{DOORBELLS, base};
-use super::{Coherent, DevicePage, Fault, PAGE, Vendor};
+use super::{Coherent, DevicePage, Fault, PAGE, Vendor, failure};
 use crate::frames::MIN_FRAME;
 use crate::gallery::heap::{Block, deref};
 use crate::gallery::nic::Refusal;
@@ -85,7 +85,7 @@ pub fn timer_ns(vendor: &Vendor) -> Option<u64> {
 
 /// Post a frame.
 pub(super) fn send(vendor: &mut Vendor, queue: u16, frame: &[u8], more: bool) -> Result<(), Refusal> {
-    let failed = |fault: Fault| Refusal::Failed(format!("tx queue {queue}: {fault}"));
+    let failed = |fault: Fault| Refusal::Failed(failure(queue, &fault));
     (vendor.ways.clean)(vendor, queue).map_err(failed)?;
     if vendor.tx_queue(queue).room() == 0 {
         return Err(Refusal::Busy);
@@ -115,7 +115,7 @@ pub fn pad(vendor: &mut Vendor, data: &mut Vec<u8>, skb: Block) -> Result<(), Re
         vendor.heap.free(skb);
         // Those before it wait for no one.
         for queue in 0..vendor.config.queues {
-            doorbell(vendor, queue).map_err(|fault| Refusal::Failed(fault.to_string()))?;
+            doorbell(vendor, queue).map_err(|fault| Refusal::Failed(failure(queue, &fault)))?;
         }
         return Err(Refusal::Dropped("no memory to pad it".into()));
     };

@@ -236,11 +236,24 @@ impl Ignore {
 /// expected frames, extra ones at their place among those got.
 #[must_use]
 pub fn compare(expected: &[Item<'_>], got: &[Item<'_>], ignore: &Ignore) -> Vec<Difference> {
+    compare_excusing(expected, got, ignore, |_| {})
+}
+
+/// [`compare`], where not every loss is a difference: `excuse` is shown the lost frames, as indices into `expected`, and
+/// takes away those of which nothing is to be said.
+#[must_use]
+pub fn compare_excusing(
+    expected: &[Item<'_>],
+    got: &[Item<'_>],
+    ignore: &Ignore,
+    excuse: impl FnOnce(&mut BTreeSet<usize>),
+) -> Vec<Difference> {
     let mut comparison = Comparison::new(expected, got, ignore);
     // A frame that is whole somewhere is found before any other is taken for what became of it.
     let gaps = comparison.align_lanes();
     comparison.pair_elsewhere();
     gaps.iter().for_each(|gap| comparison.pair_gap(gap));
+    excuse(&mut comparison.lost);
     comparison.leave_rest();
     comparison.into_groups()
 }
