@@ -244,6 +244,8 @@ pub(crate) struct ErrorTotals {
     counts: [AtomicU64; LEAVES],
     owed: [AtomicU32; LEAVES],
     owed_root: AtomicU32,
+    /// The first queue of what is owed, plus 1; 0 for none.
+    owed_queue: AtomicU32,
 }
 
 impl ErrorTotals {
@@ -259,6 +261,10 @@ impl ErrorTotals {
             owed.fetch_or(status, Ordering::Relaxed);
         }
         self.owed_root.fetch_or(errors.root, Ordering::Relaxed);
+        if let Some(Qid(qid)) = errors.first_queue {
+            // One that is owed already came first.
+            let _ = self.owed_queue.compare_exchange(0, u32::from(qid) + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     /// What was found, with what is owed.
@@ -267,6 +273,9 @@ impl ErrorTotals {
             *status |= owed.swap(0, Ordering::Relaxed);
         }
         errors.root |= self.owed_root.swap(0, Ordering::Relaxed);
+        let owed_queue = self.owed_queue.swap(0, Ordering::Relaxed).checked_sub(1);
+        // A queue has 13 bits.
+        errors.first_queue = owed_queue.map(|qid| Qid(qid as u16)).or(errors.first_queue);
         errors
     }
 
@@ -463,6 +472,7 @@ mod tests {
             let card = Card(Mutex::default());
             card.0.lock().unwrap().raise(QUEUE_RANGE);
             card.0.lock().unwrap().raise(INVALID_CIDX);
+            card.0.lock().unwrap().registers.insert(qdma_csr::C2H_FIRST_ERROR_QID, 14 << 16 | 66);
             card.0.lock().unwrap().broken = broken;
             card
         };
@@ -483,6 +493,7 @@ mod tests {
             totals.owe(&found);
             let told = totals.with_owed(serve(&card));
             assert_eq!(bits(&told), QUEUE_RANGE[1] | INVALID_CIDX[1], "access {broken}");
+            assert_eq!(told.first_queue, Some(Qid(66)), "access {broken}");
             assert!(totals.with_owed(serve(&card)).is_empty(), "told once");
         }
     }
