@@ -4,14 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use driver_core::{
-    Clock as _, Coherent, Direction, DmaAddr, DmaError, DmaMemory, MapError, Mmio, MmioError, Page, Platform,
-};
+use driver_core::{Clock as _, DmaMemory as _, Mmio, MmioError, Page as _, Platform};
 use models::time::Time;
 use regs::Bar;
 
 use crate::bench::{Bench, FunctionPlatform, FunctionPort};
-use crate::host_memory::{CoherentRegion, CpuPage, DevicePage, FunctionDma};
+use crate::host_memory::{CpuPage, DevicePage, DmaTap, FunctionDma, TappedDma};
 
 /// How long one call of a driver may go on, simulated: twice what the slowest honest one needs, a stop of eight queues each of
 /// which waits 100 ms for a context command.
@@ -81,140 +79,44 @@ impl Mmio for Watched {
     }
 }
 
-/// DMA space with a bend in it.
-pub struct BentDma {
-    inner: FunctionDma,
+/// A bend in a DMA space.
+pub struct BentTap {
     bench: Arc<Bench>,
     bend: Bend,
 }
 
-/// Coherent memory whose loads may take time.
-pub struct BentCoherent {
-    inner: CoherentRegion,
-    bench: Arc<Bench>,
-    load_ns: u64,
-}
+/// DMA space with a bend in it.
+pub type BentDma = TappedDma<BentTap>;
 
-impl BentCoherent {
-    /// The value is what memory held at the beginning; time passes after it.
-    fn after<T>(&self, value: T) -> T {
-        if self.load_ns > 0 {
-            let until = Time(self.bench.now().0 + self.load_ns * 1_000);
+impl DmaTap for BentTap {
+    fn after_load(&self) {
+        if let Bend::SlowLoads(ns) = self.bend {
+            let until = Time(self.bench.now().0 + ns * 1_000);
             while self.bench.now() < until && self.bench.advance(until).is_ok() {}
         }
-        value
-    }
-}
-
-impl Coherent for BentCoherent {
-    fn dma_addr(&self) -> DmaAddr {
-        self.inner.dma_addr()
-    }
-
-    fn len_bytes(&self) -> usize {
-        self.inner.len_bytes()
-    }
-
-    fn load16(&self, offset: usize) -> u16 {
-        self.after(self.inner.load16(offset))
-    }
-
-    fn load32(&self, offset: usize) -> u32 {
-        self.after(self.inner.load32(offset))
-    }
-
-    fn load64(&self, offset: usize) -> u64 {
-        self.after(self.inner.load64(offset))
-    }
-
-    fn store32(&self, offset: usize, value: u32) {
-        self.inner.store32(offset, value);
-    }
-
-    fn store64(&self, offset: usize, value: u64) {
-        self.inner.store64(offset, value);
-    }
-}
-
-impl DmaMemory for BentDma {
-    type Coherent = BentCoherent;
-    type Page = CpuPage;
-    type DevicePage = DevicePage;
-
-    fn page_size(&self) -> usize {
-        self.inner.page_size()
     }
 
     #[track_caller]
-    fn alloc_coherent(&self, len_bytes: usize) -> Result<BentCoherent, DmaError> {
-        let inner = self.inner.alloc_coherent(len_bytes)?;
-        let load_ns = if let Bend::SlowLoads(ns) = self.bend { ns } else { 0 };
-        Ok(BentCoherent { inner, bench: Arc::clone(&self.bench), load_ns })
-    }
-
-    #[track_caller]
-    fn alloc_page(&self) -> Result<CpuPage, DmaError> {
-        self.inner.alloc_page()
-    }
-
-    #[track_caller]
-    fn free_page(&self, page: CpuPage) {
+    fn free_page(&self, dma: &FunctionDma, page: CpuPage) {
         match page.dma_addr() {
             // The page is gone, its mapping stays.
             Some(_) if self.bend == Bend::NeverUnmap => drop(page),
-            _ => self.inner.free_page(page),
+            _ => dma.free_page(page),
         }
     }
 
     #[track_caller]
-    fn map(&self, page: CpuPage, direction: Direction, len_bytes: usize) -> Result<DevicePage, MapError<CpuPage>> {
-        self.inner.map(page, direction, len_bytes)
-    }
-
-    fn device_addr(&self, page: &DevicePage) -> DmaAddr {
-        self.inner.device_addr(page)
-    }
-
-    #[track_caller]
-    fn buffer_addr(&self, page: &DevicePage, offset: usize, len_bytes: usize) -> DmaAddr {
-        self.inner.buffer_addr(page, offset, len_bytes)
-    }
-
-    #[track_caller]
-    fn sync_for_cpu(&self, page: DevicePage, offset: usize, len_bytes: usize) -> CpuPage {
+    fn sync_for_cpu(&self, dma: &FunctionDma, page: DevicePage, offset: usize, len_bytes: usize) -> CpuPage {
         let len_bytes = if self.bend == Bend::SyncNothing { 0 } else { len_bytes };
-        self.inner.sync_for_cpu(page, offset, len_bytes)
+        dma.sync_for_cpu(page, offset, len_bytes)
     }
 
     #[track_caller]
-    fn sync_for_device(&self, page: CpuPage, offset: usize, len_bytes: usize) -> Result<DevicePage, MapError<CpuPage>> {
-        self.inner.sync_for_device(page, offset, len_bytes)
-    }
-
-    #[track_caller]
-    fn unmap(&self, page: DevicePage, len_bytes: usize) -> CpuPage {
+    fn unmap(&self, dma: &FunctionDma, page: DevicePage, len_bytes: usize) -> CpuPage {
         match self.bend {
-            Bend::NeverUnmap => self.inner.sync_for_cpu(page, 0, len_bytes),
-            _ => self.inner.unmap(page, len_bytes),
+            Bend::NeverUnmap => dma.sync_for_cpu(page, 0, len_bytes),
+            _ => dma.unmap(page, len_bytes),
         }
-    }
-
-    #[track_caller]
-    fn split(&self, page: &mut CpuPage, len_bytes: usize) -> Result<CpuPage, DmaError> {
-        self.inner.split(page, len_bytes)
-    }
-
-    #[track_caller]
-    fn join(&self, page: &mut CpuPage, fragment: CpuPage) -> Result<(), MapError<CpuPage>> {
-        self.inner.join(page, fragment)
-    }
-
-    fn dma_rmb(&self) {
-        self.inner.dma_rmb();
-    }
-
-    fn dma_wmb(&self) {
-        self.inner.dma_wmb();
     }
 }
 
@@ -229,7 +131,7 @@ impl Bent {
     pub fn new(bench: &Arc<Bench>, platform: &FunctionPlatform, bend: Bend) -> (Arc<Bent>, Arc<Watchdog>) {
         let watchdog = Arc::new(Watchdog::default());
         let mmio = Watched { port: platform.mmio().clone(), watchdog: Arc::clone(&watchdog) };
-        let dma = BentDma { inner: platform.dma().clone(), bench: Arc::clone(bench), bend };
+        let dma = TappedDma::new(platform.dma().clone(), Arc::new(BentTap { bench: Arc::clone(bench), bend }));
         (Arc::new(Bent { mmio, dma }), watchdog)
     }
 }

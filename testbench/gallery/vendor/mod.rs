@@ -27,7 +27,7 @@ use regs::{Bar, PortId};
 
 use super::heap::{Block, Heap, deref};
 use super::nic::{Failure, MacTotals, Nic, NicConfig, Polled, Received, Refusal, Timed, Totals, Work};
-use super::seams::{Bent, BentCoherent, BentDma};
+use super::seams::{Bent, BentDma};
 use super::stage::Ground;
 use rx::RxQueue;
 use tx::TxQueue;
@@ -37,7 +37,7 @@ pub type Page = <BentDma as DmaMemory>::Page;
 /// A page in the device's.
 pub type DevicePage = <BentDma as DmaMemory>::DevicePage;
 /// A ring.
-pub type Coherent = BentCoherent;
+pub type Coherent = <BentDma as DmaMemory>::Coherent;
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;

@@ -51,6 +51,7 @@ mod page;
 mod report;
 mod rule;
 mod streaming;
+mod tap;
 mod watch;
 
 use std::panic::Location;
@@ -68,6 +69,7 @@ pub use page::PAGE_SIZE;
 pub use report::{Action, Deed, Life, Violation};
 pub use rule::Rule;
 pub use streaming::POISON;
+pub use tap::{DmaTap, TappedDma};
 
 use card::Access;
 use coherent::Regions;

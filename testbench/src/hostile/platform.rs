@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use driver_core::{
-    Clock, Coherent, Direction, DmaAddr, DmaError, DmaMemory, InterruptError, Interrupts, MapError, Mmio, MmioError,
-    Platform, Vector,
+    Clock, DmaError, DmaMemory as _, InterruptError, Interrupts, MapError, Mmio, MmioError, Platform, Vector,
 };
 use regs::{Bar, FuncId};
 
 use super::card::{Card, Event, Refusal};
 use crate::bench::vectors_of;
-use crate::host_memory::{CoherentRegion, CpuPage, DevicePage, FunctionDma};
+use crate::host_memory::{CpuPage, DevicePage, DmaTap, FunctionDma, TappedDma};
 
 /// What a read that is not answered is waited for, in ns.
 const NO_ANSWER_NS: u64 = 1_000;
@@ -54,13 +53,6 @@ impl Machine {
     pub(super) fn lie_in_ambush(&self, loads: u32, addr: u64, word: u64) {
         self.card().lie_in_ambush(loads, addr, word);
         self.ambushed.store(true, Ordering::Relaxed);
-    }
-
-    fn before_load(&self) {
-        if self.ambushed.load(Ordering::Relaxed) {
-            let more = self.card().before_load();
-            self.ambushed.store(more, Ordering::Relaxed);
-        }
     }
 
     fn error(&self, bar: Bar, offset: u32, how: Refusal) -> MmioError {
@@ -126,7 +118,7 @@ pub(super) struct HostilePlatform {
 
 impl HostilePlatform {
     pub(super) fn new(machine: Arc<Machine>, inner: FunctionDma) -> HostilePlatform {
-        HostilePlatform { machine: Arc::clone(&machine), dma: HostileDma { inner, machine } }
+        HostilePlatform { machine: Arc::clone(&machine), dma: TappedDma::new(inner, machine) }
     }
 }
 
@@ -154,122 +146,28 @@ impl Platform for HostilePlatform {
 }
 
 /// Host memory in which the card may act between two loads.
-pub(super) struct HostileDma {
-    inner: FunctionDma,
-    machine: Arc<Machine>,
-}
+pub(super) type HostileDma = TappedDma<Machine>;
 
-/// A ring.
-pub(super) struct Ring {
-    inner: CoherentRegion,
-    machine: Arc<Machine>,
-}
-
-impl Coherent for Ring {
-    fn dma_addr(&self) -> DmaAddr {
-        self.inner.dma_addr()
-    }
-
-    fn len_bytes(&self) -> usize {
-        self.inner.len_bytes()
-    }
-
-    fn load16(&self, offset: usize) -> u16 {
-        self.machine.before_load();
-        self.inner.load16(offset)
-    }
-
-    fn load32(&self, offset: usize) -> u32 {
-        self.machine.before_load();
-        self.inner.load32(offset)
-    }
-
-    fn load64(&self, offset: usize) -> u64 {
-        self.machine.before_load();
-        self.inner.load64(offset)
-    }
-
-    fn store32(&self, offset: usize, value: u32) {
-        self.inner.store32(offset, value);
-    }
-
-    fn store64(&self, offset: usize, value: u64) {
-        self.inner.store64(offset, value);
-    }
-}
-
-impl DmaMemory for HostileDma {
-    type Coherent = Ring;
-    type Page = CpuPage;
-    type DevicePage = DevicePage;
-
-    fn page_size(&self) -> usize {
-        self.inner.page_size()
+impl DmaTap for Machine {
+    fn before_load(&self) {
+        if self.ambushed.load(Ordering::Relaxed) {
+            let more = self.card().before_load();
+            self.ambushed.store(more, Ordering::Relaxed);
+        }
     }
 
     #[track_caller]
-    fn alloc_coherent(&self, len_bytes: usize) -> Result<Ring, DmaError> {
-        let inner = self.inner.alloc_coherent(len_bytes)?;
-        Ok(Ring { inner, machine: Arc::clone(&self.machine) })
-    }
-
-    #[track_caller]
-    fn alloc_page(&self) -> Result<CpuPage, DmaError> {
-        self.inner.alloc_page()
-    }
-
-    #[track_caller]
-    fn free_page(&self, page: CpuPage) {
-        self.inner.free_page(page);
-    }
-
-    #[track_caller]
-    fn map(&self, page: CpuPage, direction: Direction, len_bytes: usize) -> Result<DevicePage, MapError<CpuPage>> {
-        self.inner.map(page, direction, len_bytes)
-    }
-
-    fn device_addr(&self, page: &DevicePage) -> DmaAddr {
-        self.inner.device_addr(page)
-    }
-
-    fn buffer_addr(&self, page: &DevicePage, offset: usize, len_bytes: usize) -> DmaAddr {
-        self.inner.buffer_addr(page, offset, len_bytes)
-    }
-
-    #[track_caller]
-    fn sync_for_cpu(&self, page: DevicePage, offset: usize, len_bytes: usize) -> CpuPage {
-        self.inner.sync_for_cpu(page, offset, len_bytes)
-    }
-
-    #[track_caller]
-    fn sync_for_device(&self, page: CpuPage, offset: usize, len_bytes: usize) -> Result<DevicePage, MapError<CpuPage>> {
-        if self.machine.refuse_syncs.load(Ordering::Relaxed) {
-            self.machine.card().log.push(Event::SyncRefused);
+    fn sync_for_device(
+        &self,
+        dma: &FunctionDma,
+        page: CpuPage,
+        offset: usize,
+        len_bytes: usize,
+    ) -> Result<DevicePage, MapError<CpuPage>> {
+        if self.refuse_syncs.load(Ordering::Relaxed) {
+            self.card().log.push(Event::SyncRefused);
             return Err(MapError { page, cause: DmaError::Invalid { why: "refused by the hostile test" } });
         }
-        self.inner.sync_for_device(page, offset, len_bytes)
-    }
-
-    #[track_caller]
-    fn unmap(&self, page: DevicePage, len_bytes: usize) -> CpuPage {
-        self.inner.unmap(page, len_bytes)
-    }
-
-    #[track_caller]
-    fn split(&self, page: &mut CpuPage, len_bytes: usize) -> Result<CpuPage, DmaError> {
-        self.inner.split(page, len_bytes)
-    }
-
-    #[track_caller]
-    fn join(&self, page: &mut CpuPage, fragment: CpuPage) -> Result<(), MapError<CpuPage>> {
-        self.inner.join(page, fragment)
-    }
-
-    fn dma_rmb(&self) {
-        self.inner.dma_rmb();
-    }
-
-    fn dma_wmb(&self) {
-        self.inner.dma_wmb();
+        dma.sync_for_device(page, offset, len_bytes)
     }
 }
