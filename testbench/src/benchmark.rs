@@ -5,6 +5,8 @@
 //! by evaluation, on the same library, and decides nothing.
 
 pub mod driver;
+#[cfg(feature = "rtl")]
+pub mod line_rate;
 
 use std::time::{Duration, Instant};
 

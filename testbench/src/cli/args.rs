@@ -440,7 +440,7 @@ pub struct InfoArgs {
 /// `onic bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// replay or driver
+    /// replay, driver or line-rate
     pub name: String,
     /// Compare with the targets, exit 1 when one is missed
     #[arg(long)]

@@ -71,9 +71,11 @@ pub(super) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let Report { mut json, targets } = match args.name.as_str() {
         "replay" => replay(args)?,
         "driver" => super::bench_driver::run(args)?,
+        #[cfg(feature = "rtl")]
+        "line-rate" => super::bench_line_rate::run(args)?,
         other => {
             return Err(Failure::from(anyhow!("there is no bench `{other}`"))
-                .hint("onic bench replay|driver [--check] [--quick] [--json]"));
+                .hint("onic bench replay|driver|line-rate [--check] [--quick] [--json]"));
         }
     };
     if args.json {

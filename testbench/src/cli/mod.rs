@@ -11,6 +11,8 @@ macro_rules! println {
 pub mod args;
 mod bench;
 mod bench_driver;
+#[cfg(feature = "rtl")]
+mod bench_line_rate;
 mod console;
 mod diff;
 pub mod exit;
