@@ -54,8 +54,11 @@ pub fn run_seed(seed: u64, count: usize, shape: Shape, reference: Maker<'_>, tes
     }
 }
 
+/// Of a list of actions: what it reached, or a difference and how many actions it took.
+type ListOutcome = Result<Tally, (String, usize)>;
+
 /// Run a list. On a difference: what it is, and how many actions it took.
-fn run_list(list: &[Action], shape: Shape, reference: Maker<'_>, tested: Maker<'_>) -> Result<Tally, (String, usize)> {
+fn run_list(list: &[Action], shape: Shape, reference: Maker<'_>, tested: Maker<'_>) -> ListOutcome {
     let [reference, tested] = [reference, tested].map(|make| make(&shape).map_err(|message| (message, 0)));
     let mut driver = Driver::new(reference?, tested?, shape);
     for (done, action) in list.iter().enumerate() {
@@ -65,11 +68,7 @@ fn run_list(list: &[Action], shape: Shape, reference: Maker<'_>, tested: Maker<'
 }
 
 /// Leave out what is not needed: halves, then quarters, at last single actions.
-fn shrink(
-    mut list: Vec<Action>,
-    mut message: String,
-    run: &dyn Fn(&[Action]) -> Result<Tally, (String, usize)>,
-) -> (String, Vec<Action>) {
+fn shrink(mut list: Vec<Action>, mut message: String, run: &dyn Fn(&[Action]) -> ListOutcome) -> (String, Vec<Action>) {
     let mut chunk = list.len().div_ceil(2);
     let mut runs = 0;
     while chunk != 0 && runs < SHRINK_RUNS {
@@ -118,7 +117,7 @@ mod tests {
             c2h_buffer_beats: 200,
             ..ModelEngine::config(shape)
         };
-        let pace = Pace { access_ps: 32_000, step_ps: if shape.seed % 2 == 0 { u64::MAX } else { 70_000 } };
+        let pace = Pace { access_ps: 32_000, step_ps: if shape.seed.is_multiple_of(2) { u64::MAX } else { 70_000 } };
         Ok(Box::new(ModelEngine::with("other", config, pace)))
     }
 

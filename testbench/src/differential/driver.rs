@@ -220,11 +220,26 @@ impl Driver {
             Kind::PollRunning => self.poll_running(rng),
             Kind::Starve => self.starve(rng),
             Kind::Feed => self.feed(rng),
-            Kind::Pause => Some(self.pair.run_ns(rng.between(1, 3000))),
-            Kind::Settle => Some(self.settle()),
-            Kind::HoldH2c => Some(self.pair.hold(Hold::H2cStream, true)),
-            Kind::HoldPayload => Some(self.pair.hold(Hold::PayloadWrites, true)),
-            Kind::HoldCompletion => Some(self.pair.hold(Hold::CompletionWrites, true)),
+            Kind::Pause => {
+                self.pair.run_ns(rng.between(1, 3000));
+                Some(())
+            }
+            Kind::Settle => {
+                self.settle();
+                Some(())
+            }
+            Kind::HoldH2c => {
+                self.pair.hold(Hold::H2cStream, true);
+                Some(())
+            }
+            Kind::HoldPayload => {
+                self.pair.hold(Hold::PayloadWrites, true);
+                Some(())
+            }
+            Kind::HoldCompletion => {
+                self.pair.hold(Hold::CompletionWrites, true);
+                Some(())
+            }
             Kind::BadPidxRx => self.bad_pidx_rx(rng),
             Kind::BadPidxTx => self.bad_pidx_tx(rng),
             Kind::BadCidx => self.bad_cidx(rng),
@@ -254,7 +269,10 @@ impl Driver {
             Kind::SetMasks => self.set_masks(rng),
             Kind::ClearErrors => self.clear_errors(rng),
             Kind::ArmErrors => self.arm_errors(rng),
-            Kind::Inspect => Some(self.inspect(rng)),
+            Kind::Inspect => {
+                self.inspect(rng);
+                Some(())
+            }
         }
     }
 
