@@ -67,8 +67,16 @@ fn run_list(list: &[Action], shape: Shape, reference: Maker<'_>, tested: Maker<'
     driver.finish().map_err(|message| (message, list.len()))
 }
 
-/// Leave out what is not needed: halves, then quarters, at last single actions.
+/// What kind of difference a message tells of: its first line without numbers.
+fn kind_of(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    let words = first.split_whitespace().filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Leave out what is not needed for a difference of this kind: halves, then quarters, at last single actions.
 fn shrink(mut list: Vec<Action>, mut message: String, run: &dyn Fn(&[Action]) -> ListOutcome) -> (String, Vec<Action>) {
+    let kind = kind_of(&message);
     let mut chunk = list.len().div_ceil(2);
     let mut runs = 0;
     while chunk != 0 && runs < SHRINK_RUNS {
@@ -78,11 +86,11 @@ fn shrink(mut list: Vec<Action>, mut message: String, run: &dyn Fn(&[Action]) ->
             fewer.drain(at..(at + chunk).min(list.len()));
             runs += 1;
             match run(&fewer) {
-                Ok(_) => at += chunk,
-                Err((text, done)) => {
+                Err((text, done)) if kind_of(&text) == kind => {
                     fewer.truncate(done);
                     (list, message) = (fewer, text);
                 }
+                Ok(_) | Err(_) => at += chunk,
             }
         }
         chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };

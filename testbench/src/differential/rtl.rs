@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use models::host_memory::HostMemory;
 use models::stream::{C2hCompletion, C2hFrame, H2cFrame};
 use models::time::{Clock, Time};
+use regs::descriptor::Completion;
 use regs::{FuncId, Qid};
 use rtl_bridge::axis::{Sink, Source, Taken};
 use rtl_bridge::clock::{Clocks, Timing};
@@ -325,8 +326,9 @@ impl CompletionSource {
             && let Some(completion) = self.waiting.front()
             && !self.stall.holds(false)
         {
-            let [len, pkt_id] = [completion.len_bytes, completion.pkt_id].map(u16::to_le_bytes);
-            simulation.set_bytes(&self.tdata, &[0, 0, 0, 0, len[0], len[1], pkt_id[0], pkt_id[1]]);
+            let C2hCompletion { qid: Qid(qid), len_bytes, pkt_id } = *completion;
+            let user = Completion { qid, len_bytes, pkt_id, color: false, err: false };
+            simulation.set_bytes(&self.tdata, &user.to_bytes());
             simulation.set(self.qid, completion.qid.0);
             simulation.set(self.wait_pld_pkt_id, completion.pkt_id);
             self.offered = true;
