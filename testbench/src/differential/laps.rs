@@ -47,7 +47,7 @@ pub fn agree(size: u16, shape: Shape, reference: Maker<'_>, tested: Maker<'_>) -
     Ok(expected.frames + got.frames)
 }
 
-/// Every size that both drivers' tables hold, and [`SIZES`], each once.
+/// Every size that both drivers' tables hold, and those of the issue between, each once.
 pub fn all_sizes() -> Vec<u16> {
     let mut sizes: Vec<u16> = SIZES.into_iter().chain(Tables::ONIC.ring).chain(Tables::PMD_RINGS).collect();
     sizes.sort_unstable();

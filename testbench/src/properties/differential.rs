@@ -14,6 +14,7 @@ pub(super) const ACTIONS: Property = Property {
     needs_rtl: true,
     quick: 2,
     full: 40,
+    by_name: true,
     kept: kept!("differential"),
     check: actions,
 };
@@ -24,6 +25,7 @@ pub(super) const LAPS: Property = Property {
     needs_rtl: true,
     quick: 9,
     full: u32::MAX,
+    by_name: true,
     kept: "",
     check: laps,
 };
@@ -34,6 +36,7 @@ pub(super) const GOLDEN: Property = Property {
     needs_rtl: true,
     quick: CHECKS.len() as u32,
     full: CHECKS.len() as u32,
+    by_name: false,
     kept: "",
     check: golden,
 };

@@ -23,6 +23,7 @@ pub(super) const RINGS: Property = Property {
     needs_rtl: false,
     quick: 15,
     full: 200,
+    by_name: false,
     kept: kept!("rings"),
     check: check_rings,
 };
@@ -33,6 +34,7 @@ pub(super) const LAPS: Property = Property {
     needs_rtl: false,
     quick: 2,
     full: 8,
+    by_name: false,
     kept: "",
     check: check_laps,
 };
@@ -43,6 +45,7 @@ pub(super) const FULL: Property = Property {
     needs_rtl: false,
     quick: 6,
     full: 40,
+    by_name: false,
     kept: "",
     check: check_full,
 };

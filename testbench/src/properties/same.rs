@@ -22,6 +22,7 @@ pub(super) const SAME: Property = Property {
     needs_rtl: true,
     quick: 4,
     full: 60,
+    by_name: false,
     kept: kept!("same"),
     check,
 };

@@ -23,7 +23,7 @@
 //! channel's comes first. A write that memory refuses is lost and counted: nobody is told.
 //!
 //! **Link.** With [`Link::Pcie3x16`] each direction passes 63 bytes a cycle of 4 ns (15.75 GB/s), headers of
-//! [`link::HEADER_BYTES`] counted: one for each posted write and each completion with data of at most 256 bytes (neither
+//! 24 bytes counted: one for each posted write and each completion with data of at most 256 bytes (neither
 //! crosses a multiple of that, the payload size), one for each read request of at most 512 bytes. A buffer of 512 bytes in
 //! front of it takes bursts. Descriptors go before data, completions before payload.
 //!
