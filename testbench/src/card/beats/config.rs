@@ -36,7 +36,7 @@ pub struct RtlConfig {
     pub plusargs: Vec<String>,
     /// Recorded window.
     pub waves: Option<Window>,
-    /// Cycles of `axis_aclk` without progress, while progress is owed, that make a [`CardError::Hang`].
+    /// Cycles of `axis_aclk` without progress, while progress is owed, that make a [`CardError::Hang`](crate::card::CardError::Hang).
     pub hang_cycles: u64,
     /// Record the pins from the start, for a bare loop to play; put here when the shell goes.
     pub recording: Option<Arc<Mutex<Recording>>>,

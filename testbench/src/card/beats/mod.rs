@@ -8,14 +8,14 @@
 //!
 //! | file | part | who has it |
 //! |---|---|---|
-//! | [`config`], [`tap`] | how it is run; a fault to be planted | both |
-//! | [`pins`] | clocks, reset, and the parts below together | both |
-//! | [`wire`] | frames at the ports | both |
-//! | [`registers`] | BAR2 | both |
-//! | [`monitors`], [`watch`] | what became of each frame; silence and hangs | both |
-//! | [`runs`] | when beats crossed between shell and QDMA | both |
-//! | [`c2h`], [`completions`], [`h2c`] | the streams to the QDMA | `onic_shell` |
-//! | [`shell`] | the streams and the rest together | `onic_shell` |
+//! | `config`, `tap` | how it is run; a fault to be planted | both |
+//! | `pins` | clocks, reset, and the parts below together | both |
+//! | `wire` | frames at the ports | both |
+//! | `registers` | BAR2 | both |
+//! | `monitors`, `watch` | what became of each frame; silence and hangs | both |
+//! | `runs` | when beats crossed between shell and QDMA | both |
+//! | `c2h`, `completions`, `h2c` | the streams to the QDMA | `onic_shell` |
+//! | `shell` | the streams and the rest together | `onic_shell` |
 //!
 //! All outputs of such a top are registered: outputs are read and inputs set before an edge, and one evaluation an edge is
 //! enough. Order before an edge of `axis_aclk`: monitors, C2H, completions, H2C. Before an edge of `cmac_clk`: monitors,
