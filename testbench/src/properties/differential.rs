@@ -36,7 +36,7 @@ pub(super) const GOLDEN: Property = Property {
     needs_rtl: true,
     quick: CHECKS.len() as u32,
     full: CHECKS.len() as u32,
-    by_name: false,
+    by_name: true,
     kept: "",
     check: golden,
 };
