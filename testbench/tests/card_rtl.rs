@@ -6,6 +6,8 @@ use testbench::golden_check;
 
 /// Check these cases of `traces/golden` on `card`.
 fn check(card: &Choice, cases: &[&str]) {
+    // The cases are found from the repository's root; cargo starts a test in its member's folder.
+    std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the repository's root");
     let folders = golden_check::cases(&[]).expect("traces/golden");
     for case in cases {
         let folder = folders.iter().find(|folder| folder.ends_with(case)).expect("the case is there");
