@@ -17,7 +17,7 @@ use models::observation::{Fate, Observation, Point};
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
 
-use super::{from_host, traffic};
+use super::{Way, from_host, traffic};
 use crate::card::{Choice, Fetch, Knobs, Link, Shape, WireFrame};
 use crate::run::{HostFrame, HostProfile, InFrame, Run, Setup, Sink};
 use crate::shape::Pace;
@@ -29,23 +29,14 @@ pub const QUEUES: [u16; 3] = [1, 8, 64];
 /// Costs of a packet in the driver measured, ns.
 pub const HOST_NS: [u64; 2] = [0, 50];
 
-/// Frames of a run: enough for some thousands of beats behind the first round through the rings.
-const FRAMES_MIN: usize = 2_000;
+/// Beats of a run, and frames at least: some thousands of beats behind the first round through the rings.
 const BEATS: usize = 24_000;
+const FRAMES_MIN: usize = 500;
 /// Entries of each ring: the longest that both vendor drivers' tables have.
 const RING: u16 = 4096;
 /// Shares of the run, of 8, that the measurement leaves out at its beginning and at its end.
 const BEFORE: usize = 3;
 const AFTER: usize = 1;
-
-/// Which way frames go.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// Wire to host.
-    Receive,
-    /// Host to wire.
-    Transmit,
-}
 
 /// One measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,7 +90,7 @@ impl Case {
     }
 
     fn frames(&self) -> usize {
-        (BEATS / self.len_bytes.div_ceil(64)).max(FRAMES_MIN / 4).max(4 * usize::from(self.queues))
+        (BEATS / self.len_bytes.div_ceil(64)).max(FRAMES_MIN).max(4 * usize::from(self.queues))
     }
 
     fn setup(&self) -> Setup {

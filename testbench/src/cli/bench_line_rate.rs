@@ -8,7 +8,8 @@ use super::bench::{Bound, Report, Target};
 use super::exit::Failure;
 use super::progress::Progress;
 use super::table;
-use crate::benchmark::line_rate::{self, Case, HELD, HOST_NS, LENGTHS, Limiter, QUEUES, Rate, Way};
+use crate::benchmark::Way;
+use crate::benchmark::line_rate::{self, Case, HELD, HOST_NS, LENGTHS, Limiter, QUEUES, Rate};
 use crate::card::{Fetch, Link};
 
 /// With `--quick`: the shortest frames, those bounded by the stream, and the usual longest.
