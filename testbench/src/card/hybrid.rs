@@ -45,13 +45,8 @@ pub struct HybridCard {
 /// [`ExecuteError`].
 pub fn make(choice: &Choice, shape: &Shape, qdma: QdmaConfig) -> Result<Box<dyn Card>, ExecuteError> {
     let config = RtlConfig::of(&choice.rtl, shape)?;
-    let top = ShellShape {
-        functions: shape.functions,
-        ports: shape.ports,
-        faults: choice.rtl.fault.is_some(),
-        ..ShellShape::default()
-    };
-    let library = library(&top).map_err(|error| ExecuteError::Build(error.to_string()))?;
+    let library =
+        library(&RtlConfig::top_of(&choice.rtl, shape)).map_err(|error| ExecuteError::Build(error.to_string()))?;
     let card = HybridCard::new(&library, &config, Qdma::new(qdma));
     Ok(Box::new(card.map_err(|error| ExecuteError::Card(error.to_string()))?))
 }

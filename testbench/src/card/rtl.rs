@@ -83,13 +83,8 @@ pub fn make(choice: &Choice, shape: &Shape) -> Result<Box<dyn Card>, ExecuteErro
             "--tap disturbs the stream between shell and QDMA, which card `rtl` keeps inside; only keep:N works there";
         return Err(ExecuteError::Card(why.into()));
     }
-    let top = ShellShape {
-        functions: shape.functions,
-        ports: shape.ports,
-        faults: choice.rtl.fault.is_some(),
-        ..ShellShape::default()
-    };
-    let library = library(&top).map_err(|error| ExecuteError::Build(error.to_string()))?;
+    let library =
+        library(&RtlConfig::top_of(&choice.rtl, shape)).map_err(|error| ExecuteError::Build(error.to_string()))?;
     let card = RtlCard::new(&library, &config, &choice.rtl.knobs);
     Ok(Box::new(card.map_err(|error| ExecuteError::Card(error.to_string()))?))
 }

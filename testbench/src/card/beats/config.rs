@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rtl_bridge::stall::Profile;
+use rtl_bridge::tops::ShellShape;
 use rtl_bridge::verilated::{PortError, Recording, SimulationError, Stopped, Window};
 
 use super::FrameTap;
@@ -82,6 +83,16 @@ pub enum StartError {
 }
 
 impl RtlConfig {
+    /// The top that a choice names for a shape.
+    pub fn top_of(rtl: &RtlChoice, shape: &Shape) -> ShellShape {
+        ShellShape {
+            functions: shape.functions,
+            ports: shape.ports,
+            faults: rtl.fault.is_some(),
+            ..ShellShape::default()
+        }
+    }
+
     /// What a choice says for a shape.
     ///
     /// # Errors
