@@ -330,8 +330,8 @@ impl CompletionEngine {
             NotifyPolicy::Strict => State::Outstanding,
             NotifyPolicy::FreeRunning => State::Monitoring,
         };
+        queue.armed = false;
         if fires {
-            queue.armed = false;
             core.interrupt(queue.func(), queue.ctx.vector, qid);
         }
     }
