@@ -23,7 +23,8 @@
 // Out of range: a completion for a queue that is not valid, or beyond NumQueue, is dropped (FaultCmptInvalidQueue); into a full
 // ring, dropped, and the queue fails (FaultCmptRingFull); a doorbell beyond what is unread fails it (FaultBadCidx). A table
 // entry below 3 is no ring: its queue has no status word either. Doorbells and commands are for queues below NumQueue.
-// Left out: user triggers, interrupt aggregation, address translation. int_st of the context stays as software wrote it.
+// Left out: user triggers, interrupt aggregation, address translation. int_st of the context keeps the int_state of the last
+// notification; until one was due it stays as software wrote it.
 //
 // Source: qdma.md 3.5, 5.4 to 5.6, 7, 8.
 `include "onic_assert.svh"

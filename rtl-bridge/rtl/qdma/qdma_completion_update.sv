@@ -149,7 +149,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
 
   // ---- Moderation
   notify_state_e state;
-  logic          armed, status, irq, int_state, timer_stop;
+  logic          armed, notify, status, irq, int_state, timer_stop;
 
   assign timer_ticks_o = config_i.timer_count[ringed.ctxt.timer_index];
 
@@ -158,7 +158,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
     .unread_i(unread), .threshold_i(config_i.counter_threshold[ringed.ctxt.counter_index]),
     .timer_ticks_i(timer_ticks_o), .timer_running_i(ringed.ctxt.timer_running),
     .en_stat_desc_i(ringed.ctxt.en_stat_desc), .en_int_i(ringed.ctxt.en_int), .int_aggr_i(ringed.ctxt.int_aggr),
-    .state_o(state), .armed_o(armed), .status_o(status), .irq_o(irq), .int_state_o(int_state),
+    .state_o(state), .armed_o(armed), .notify_o(notify), .status_o(status), .irq_o(irq), .int_state_o(int_state),
     .timer_start_o(timer_start_o), .timer_stop_o(timer_stop)
   );
 
@@ -201,6 +201,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
       queue_o.state = state;
       queue_o.armed = armed;
       queue_o.held  = flush ? '0 : held[2:0];
+      if (notify) queue_o.ctxt.int_st = 2'(int_state);
       if (timer_start_o)     queue_o.ctxt.timer_running = 1'b1;
       else if (timer_stop_o) queue_o.ctxt.timer_running = 1'b0;
 

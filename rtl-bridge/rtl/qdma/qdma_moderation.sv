@@ -23,6 +23,7 @@ module qdma_moderation import qdma_pkg::*, qdma_completion_pkg::*; (
   // Decision
   output notify_state_e      state_o,
   output logic               armed_o,
+  output logic               notify_o,
   output logic               status_o,
   output logic               irq_o,                   // interrupt
   output logic               int_state_o,             // of the status word: armed, but no interrupt goes with it
@@ -76,6 +77,7 @@ module qdma_moderation import qdma_pkg::*, qdma_completion_pkg::*; (
     end
   end
 
+  assign notify_o    = notify;
   assign status_o    = notify && en_stat_desc_i;
   assign irq_o = irq_may && en_int_i && armed_i && !int_aggr_i;
   assign int_state_o = armed_i && !irq_o;
