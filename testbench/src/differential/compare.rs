@@ -25,6 +25,7 @@
 //! | credit and prefetch contexts | what software wrote; counts that the engine keeps not | read-ahead |
 //! | completion contexts | exactly, but for `int_st` where interrupts are uncertain | |
 //! | contexts of a queue stopped in mid-flight | not, until it is written anew | where it stopped is timing |
+//! | the good page before memory that is missing, in the round in which a receive queue of its function was so stopped | not, then it is filled anew | how far the frame came is timing |
 //! | DMA to memory that was taken back, or that nobody offered | never, on either side | a stopped queue does no DMA |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,6 +101,8 @@ pub struct Ledger {
     pub torn_vectors: BTreeSet<(FuncId, u16)>,
     /// A receive queue was stopped in mid-flight.
     pub torn_c2h: bool,
+    /// Pages outside its own memory that its frames may have reached.
+    pub torn_pages: BTreeSet<u64>,
     /// Error bits seen on both, by register.
     pub errors_seen: BTreeMap<(&'static str, u32), u64>,
     /// Error status at the last settling, to count each bit as it comes.
@@ -117,13 +120,14 @@ pub fn settled(pair: &mut Pair, shadow: &mut Shadow, landed: &[Landed], ledger: 
     entries(pair, shadow);
     h2c_frames(pair, shadow, ledger);
     statuses(pair, shadow);
-    memory(pair, shadow);
+    memory(pair, shadow, &ledger.torn_pages);
     interrupts(pair, shadow, ledger);
     errors(pair, ledger);
     counters(pair, shadow, ledger);
     ledger.torn_h2c.clear();
     ledger.torn_vectors.clear();
     ledger.torn_c2h = false;
+    ledger.torn_pages.clear();
 }
 
 /// What was sent lies where it must.
@@ -286,10 +290,11 @@ fn masks(shadow: &Shadow) -> BTreeMap<u64, u8> {
     masks
 }
 
-/// Every page that either engine wrote.
-fn memory(pair: &mut Pair, shadow: &Shadow) {
+/// Every page that either engine wrote, but for those where it is timing.
+fn memory(pair: &mut Pair, shadow: &Shadow, torn: &BTreeSet<u64>) {
     let [mut pages, more] = pair.each().map(|bench| bench.memory.take_written());
     pages.extend(more);
+    pages.retain(|page| !torn.contains(page));
     let masks = masks(shadow);
     for page in pages {
         let [expected, got] = [pair.reference.memory.page(page), pair.tested.memory.page(page)];

@@ -37,6 +37,9 @@ const LATENCY_PS: u64 = 2_000_000;
 /// An engine that goes on for so long, ps, goes on for ever.
 const LIMIT_PS: u64 = 4_000_000_000;
 
+/// Byte of the good page before memory that is missing or poisoned.
+const GOOD: u8 = 0x5A;
+
 /// What a run did.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -79,7 +82,7 @@ impl Driver {
             (0..shape.functions)
                 .map(|func| {
                     // A good page before them, for data that begin well.
-                    let addr = pair.alloc(FuncId(func), 17 * PAGE as usize, 0x5A);
+                    let addr = pair.alloc(FuncId(func), 17 * PAGE as usize, GOOD);
                     pair.mark(addr + PAGE, 16 * PAGE as usize, standing);
                     addr + PAGE
                 })
@@ -141,9 +144,8 @@ impl Driver {
         if !self.pair.take_touched() {
             return;
         }
-        for place in [Hold::H2cStream, Hold::PayloadWrites, Hold::CompletionWrites] {
-            self.pair.hold(place, false);
-        }
+        self.pair.hold(Hold::H2cStream, false);
+        self.let_writes_go();
         let quiet = self.tables.longest_timer_ps() + LATENCY_PS;
         for bench in self.pair.each() {
             if !bench.settle(quiet, LIMIT_PS) {
@@ -157,6 +159,13 @@ impl Driver {
         self.shadow.next_round();
         self.tally.rounds += 1;
         self.pair.take_touched();
+    }
+
+    /// End what holds writes up: a context command waits for what was written before it, for as long as that is held up.
+    fn let_writes_go(&mut self) {
+        for place in [Hold::PayloadWrites, Hold::CompletionWrites] {
+            self.pair.hold(place, false);
+        }
     }
 
     /// Contexts of queues that moved in the round.
@@ -318,6 +327,7 @@ impl Driver {
         if self.shadow.rx[slot].is_some() {
             self.stop_rx_slot(slot)?;
         }
+        self.let_writes_go();
         let spec = self.rx_spec(slot, rng, &start);
         let bad_vector = start.bad_vector;
         let mut rx = Rx::new(RxQueue::start(&mut self.pair, &self.tables, spec));
@@ -401,6 +411,7 @@ impl Driver {
         spec.sw.irq_en = start.bad_vector || rng.one_in(2);
         spec.sw.vector = if start.bad_vector { table + rng.below(8) as u16 } else { rng.below(table.into()) as u16 };
         spec.sw.int_aggr = !start.bad_vector && rng.one_in(16);
+        self.let_writes_go();
         let mut tx = Tx::new(TxQueue::start(&mut self.pair, &self.tables, spec));
         tx.bad_vector = start.bad_vector;
         self.shadow.tx[slot] = Some(tx);
@@ -455,11 +466,16 @@ impl Driver {
             return None;
         }
         let rx = self.shadow.rx[slot].take()?;
+        self.let_writes_go();
         rx.queue.stop(&mut self.pair);
         rx.queue.free(&mut self.pair);
         self.ledger.torn_c2h = true;
+        // A frame that was torn may have come as far as the good page before those missing, or not.
+        let shared = self.missing[usize::from(rx.queue.spec.func.0)] - PAGE;
+        self.ledger.torn_pages.insert(shared / PAGE);
         self.ledger.torn_vectors.insert((rx.queue.spec.func, rx.queue.spec.cmpl.vector));
         self.settle();
+        self.pair.put(shared, &[GOOD; PAGE as usize]);
         self.pair.write(F0, csr::C2H_ERROR_STATUS, csr::c2h_error_status::CMPT_INVALID_QUEUE.mask());
         self.pair.write(F0, csr::GLBL_ERROR_STATUS, csr::glbl_error_status::C2H_ST.mask());
         self.settle();
@@ -482,6 +498,7 @@ impl Driver {
             self.send_some(slot, rng)?;
         }
         let tx = self.shadow.tx[slot].take()?;
+        self.let_writes_go();
         tx.queue.stop(&mut self.pair);
         tx.queue.free(&mut self.pair);
         let spec = &tx.queue.spec;
@@ -713,8 +730,7 @@ impl Driver {
             _ => rx.unread.len(),
         };
         for _ in 0..count {
-            rx.unread.pop_front();
-            rx.queue.consume();
+            rx.read_one();
         }
         self.doorbell(slot, rng);
         Some(())
@@ -749,8 +765,7 @@ impl Driver {
         let (rx, pair) = self.rx(slot)?;
         let known = rx.unread.len();
         for _ in 0..rng.below(known as u64 + 1) {
-            rx.unread.pop_front();
-            rx.queue.consume();
+            rx.read_one();
         }
         let value = CompletionCidx { cidx: rx.queue.cidx, irq_arm: rx.armed, ..CompletionCidx::default() };
         (rx.rung, rx.raced) = (true, true);
@@ -1244,6 +1259,7 @@ impl Driver {
             words[at] &= !kept[at];
             mask[at] |= kept[at];
         }
+        self.let_writes_go();
         self.pair.command(selector, ContextOp::Clear, qid);
         self.pair.write_masked(selector, qid, &words, &mask);
         let defined = match selector {

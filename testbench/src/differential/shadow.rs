@@ -57,6 +57,8 @@ pub struct Rx {
     pub posted_in_round: usize,
     /// Low 64 bits of the completions that must lie in the ring unread, color and error left out, and whether with error.
     pub unread: VecDeque<(u64, bool)>,
+    /// Completions read since both last settled: the card may meet the frames that follow before the doorbell that says so.
+    pub read_in_round: usize,
     /// Buffers that frames lined up want.
     pub wanted: usize,
     /// Completions that frames lined up bring.
@@ -85,6 +87,7 @@ impl Rx {
             posted: VecDeque::new(),
             posted_in_round: 0,
             unread: VecDeque::new(),
+            read_in_round: 0,
             wanted: 0,
             due: 0,
             frames: 0,
@@ -106,15 +109,23 @@ impl Rx {
         self.posted.len().saturating_sub(self.wanted)
     }
 
-    /// Completions that its ring still takes.
+    /// Completions that its ring still takes, whatever of this round's doorbells has arrived.
     pub fn free_entries(&self) -> usize {
-        usize::from(capacity(self.queue.cmpl_entries)).saturating_sub(self.unread.len() + self.due)
+        let taken = self.unread.len() + self.read_in_round + self.due;
+        usize::from(capacity(self.queue.cmpl_entries)).saturating_sub(taken)
     }
 
     /// Descriptors that can still be posted.
     pub fn room(&self) -> usize {
         let ring = usize::from(capacity(self.queue.entries)).saturating_sub(self.posted.len());
         ring.min(self.queue.pool.len().saturating_sub(self.posted.len()))
+    }
+
+    /// The driver reads the oldest completion.
+    pub fn read_one(&mut self) {
+        self.unread.pop_front();
+        self.queue.consume();
+        self.read_in_round += 1;
     }
 
     /// Nothing of it moved since both last settled.
@@ -287,7 +298,8 @@ impl Shadow {
     /// A new round begins. Frames that wait still come in it.
     pub fn next_round(&mut self) {
         for rx in self.rx.iter_mut().flatten() {
-            (rx.frames, rx.rung, rx.raced, rx.posted_in_round) = (rx.due as u32, false, false, 0);
+            (rx.frames, rx.rung, rx.raced) = (rx.due as u32, false, false);
+            (rx.posted_in_round, rx.read_in_round) = (0, 0);
         }
         for tx in self.tx.iter_mut().flatten() {
             (tx.posted, tx.bytes, tx.bells, tx.mixed) = (0, 0, 0, false);
