@@ -45,7 +45,6 @@ fn caught_by(fault: u8) -> Option<String> {
 }
 
 #[test]
-#[ignore = "says nothing until model and engine agree without a fault: onic test differential"]
 fn each_is_caught() {
     let missed: Vec<_> = FAULTS
         .into_iter()
@@ -62,7 +61,6 @@ fn each_is_caught() {
 
 /// The same checks are silent without a fault: what catches one is no false alarm.
 #[test]
-#[ignore = "not yet seen to pass on the engine: onic test engine-golden"]
 fn none_is_found_where_none_is() {
     for check in &differential::CHECKS {
         (check.run)(&differential::rtl).unwrap_or_else(|text| panic!("{}: {text}", check.name));

@@ -199,7 +199,6 @@ fn property_checks(args: &TestArgs) -> Vec<Check> {
     let has_rtl = cfg!(feature = "rtl") && args.card.card != "model";
     properties::all()
         .iter()
-        .filter(|property| !property.by_name || args.filter.as_deref() == Some(property.name))
         .map(|property| {
             let cases = args.seeds.unwrap_or(if args.full { property.full } else { property.quick });
             let run = move |progress: &mut Progress| match has_rtl || !property.needs_rtl {

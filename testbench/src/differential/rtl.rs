@@ -24,6 +24,8 @@ use crate::card::{CardError, Knobs};
 
 /// Length of the reset, and from its end until the register port answers, cycles.
 const RESET_CYCLES: u64 = 16;
+/// Cycles after the reset in which the engine must have come to rest.
+const SWEEP_CYCLES: u64 = 100_000;
 /// Cycles without an answer after which a register access has failed.
 const ACCESS_CYCLES: u64 = 100_000;
 
@@ -112,7 +114,16 @@ impl RtlEngine {
         self.simulation.assertions(true);
         self.simulation.set(rstn, true);
         self.run_clock(RESET_CYCLES)?;
-        Ok(())
+        // Memories are swept after the reset, and what comes meanwhile waits: a test that lets things settle would take
+        // that for their end.
+        for _ in 0..SWEEP_CYCLES {
+            if self.engine.is_quiet(&self.simulation) {
+                return Ok(());
+            }
+            self.run_clock(1)?;
+        }
+        let what = "qdma_engine: it is not idle after its reset".to_string();
+        Err(CardError::Hang { cycles: SWEEP_CYCLES, at: self.now, what }.into())
     }
 
     fn run_clock(&mut self, cycles: u64) -> Result<(), CardError> {
@@ -238,6 +249,10 @@ impl Engine for RtlEngine {
     fn take_interrupt(&mut self) -> Option<Interrupt> {
         let (func, vector, at) = self.engine.take_interrupt()?;
         Some(Interrupt { func, vector, at })
+    }
+
+    fn failed(&self) -> Option<String> {
+        self.error.as_ref().map(ToString::to_string)
     }
 }
 

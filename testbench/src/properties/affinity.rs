@@ -29,7 +29,6 @@ pub(super) const AFFINITY: Property = Property {
     needs_rtl: true,
     quick: 10,
     full: 100,
-    by_name: false,
     kept: kept!("affinity"),
     check,
 };

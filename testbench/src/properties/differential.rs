@@ -14,7 +14,6 @@ pub(super) const ACTIONS: Property = Property {
     needs_rtl: true,
     quick: 2,
     full: 40,
-    by_name: true,
     kept: kept!("differential"),
     check: actions,
 };
@@ -25,7 +24,6 @@ pub(super) const LAPS: Property = Property {
     needs_rtl: true,
     quick: 9,
     full: u32::MAX,
-    by_name: true,
     kept: "",
     check: laps,
 };
@@ -36,7 +34,6 @@ pub(super) const GOLDEN: Property = Property {
     needs_rtl: true,
     quick: CHECKS.len() as u32,
     full: CHECKS.len() as u32,
-    by_name: true,
     kept: "",
     check: golden,
 };

@@ -10,7 +10,6 @@ pub(super) const RINGS: Property = Property {
     needs_rtl: false,
     quick: 20_000,
     full: 1_000_000,
-    by_name: false,
     kept: "",
     check: |property, config| {
         let report = check(property, config, hostile::try_rings)?;
@@ -25,7 +24,6 @@ pub(super) const REGISTERS: Property = Property {
     needs_rtl: false,
     quick: 2_000,
     full: 100_000,
-    by_name: false,
     kept: "",
     check: |property, config| {
         let report = check(property, config, hostile::try_registers)?;

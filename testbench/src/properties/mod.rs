@@ -136,8 +136,6 @@ pub struct Property {
     pub quick: u32,
     /// Cases in `onic test --full`. From so many on they must have reached all that they should.
     pub full: u32,
-    /// Only tried when it is asked for by this very name.
-    pub by_name: bool,
     /// File of the seeds that once failed.
     kept: &'static str,
     check: fn(&Property, &Config<'_>) -> Result<Report, Failure>,

@@ -22,7 +22,6 @@ pub(super) const NUMBERED: Property = Property {
     needs_rtl: false,
     quick: 12,
     full: 68,
-    by_name: false,
     kept: "",
     check,
 };

@@ -25,7 +25,6 @@ pub(super) const OVERFLOW: Property = Property {
     needs_rtl: true,
     quick: 15,
     full: 200,
-    by_name: false,
     kept: kept!("overflow"),
     check,
 };

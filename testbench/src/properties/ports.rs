@@ -26,7 +26,6 @@ pub(super) const PORTS: Property = Property {
     needs_rtl: true,
     quick: 6,
     full: 40,
-    by_name: false,
     kept: kept!("ports"),
     check: check_ports,
 };
@@ -37,7 +36,6 @@ pub(super) const PORT_ONE: Property = Property {
     needs_rtl: true,
     quick: 6,
     full: 60,
-    by_name: false,
     kept: kept!("port-one"),
     check: check_port_one,
 };

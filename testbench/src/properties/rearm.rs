@@ -22,7 +22,6 @@ pub(super) const REARM: Property = Property {
     needs_rtl: true,
     quick: 33,
     full: 129,
-    by_name: false,
     kept: "",
     check,
 };

@@ -21,7 +21,6 @@ pub(super) const REPLAY: Property = Property {
     needs_rtl: true,
     quick: 40,
     full: 500,
-    by_name: false,
     kept: kept!("replay"),
     check,
 };

@@ -23,7 +23,6 @@ pub(super) const RINGS: Property = Property {
     needs_rtl: false,
     quick: 15,
     full: 200,
-    by_name: false,
     kept: kept!("rings"),
     check: check_rings,
 };
@@ -34,7 +33,6 @@ pub(super) const LAPS: Property = Property {
     needs_rtl: false,
     quick: 2,
     full: 8,
-    by_name: false,
     kept: "",
     check: check_laps,
 };
@@ -45,7 +43,6 @@ pub(super) const FULL: Property = Property {
     needs_rtl: false,
     quick: 6,
     full: 40,
-    by_name: false,
     kept: "",
     check: check_full,
 };

@@ -22,7 +22,6 @@ pub(super) const SAME: Property = Property {
     needs_rtl: true,
     quick: 4,
     full: 60,
-    by_name: false,
     kept: kept!("same"),
     check,
 };

@@ -20,7 +20,6 @@ pub(super) const SPREAD: Property = Property {
     needs_rtl: true,
     quick: 8,
     full: QUEUES_MAX as u32,
-    by_name: false,
     kept: "",
     check,
 };

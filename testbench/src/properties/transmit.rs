@@ -20,7 +20,6 @@ pub(super) const TRANSMIT: Property = Property {
     needs_rtl: true,
     quick: 15,
     full: 200,
-    by_name: false,
     kept: kept!("transmit"),
     check,
 };
