@@ -4,6 +4,8 @@
 //! and the loop that RTL is held against is as fast as one can be: it plays the pin values that a run recorded, evaluation
 //! by evaluation, on the same library, and decides nothing.
 
+#[cfg(feature = "rtl")]
+pub mod cocotb;
 pub mod driver;
 #[cfg(feature = "rtl")]
 pub mod line_rate;

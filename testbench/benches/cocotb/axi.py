@@ -11,7 +11,7 @@ import time
 import cocotb
 from cocotb.clock import Clock
 from cocotb.queue import Queue
-from cocotb.triggers import ClockCycles, Event, RisingEdge, Timer
+from cocotb.triggers import ClockCycles, Event, RisingEdge, Timer, with_timeout
 from cocotb.utils import get_sim_time
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiStreamBus, AxiStreamSource
 from cocotbext.axi.sparse_memory import SparseMemory
@@ -193,6 +193,6 @@ async def receive(dut):
     await bar0.source.wait()
     began, began_ps = time.perf_counter(), get_sim_time("step")
     cocotb.start_soon(wire(dut, source, frames))
-    await host.done.wait()
+    await with_timeout(host.done.wait(), card.frames_timeout_ns(frames), "ns")
     seconds, picoseconds = time.perf_counter() - began, get_sim_time("step") - began_ps
     card.report(frames, host.received, seconds, int(picoseconds))

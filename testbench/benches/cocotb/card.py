@@ -161,6 +161,11 @@ def read_frames():
     return frames
 
 
+def frames_timeout_ns(frames):
+    """When all frames should have come long since; a lost one must not make a driver wait for ever."""
+    return 100_000 + 1_000 * len(frames)
+
+
 def report(sent, received, seconds, picoseconds):
     """Every frame must have come, with its own bytes. Then the figures, for whoever started the simulation."""
     assert len(received) == len(sent), f"{len(received)} of {len(sent)} frames came through"

@@ -11,7 +11,7 @@ from collections import deque
 
 import cocotb
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, Event, Timer
+from cocotb.triggers import ClockCycles, Event, Timer, with_timeout
 from cocotb.types import LogicArray
 from cocotb.utils import get_sim_time
 
@@ -304,6 +304,6 @@ async def receive(dut):
     beats = beats_of(frames)
     began, began_ps = time.perf_counter(), get_sim_time("step")
     cocotb.start_soon(wire(dut, beats))
-    await host.done.wait()
+    await with_timeout(host.done.wait(), card.frames_timeout_ns(frames), "ns")
     seconds, picoseconds = time.perf_counter() - began, get_sim_time("step") - began_ps
     card.report(frames, host.received, seconds, int(picoseconds))

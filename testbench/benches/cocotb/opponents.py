@@ -1,10 +1,13 @@
 """Builds the card for cocotb, once, and runs one of the opponents on it.
 
-    opponents.py minimal|axi FRAMES FIGURES --verilator ROOT --models DIR [--cxx COMMAND]
+    opponents.py check
+    opponents.py build --verilator ROOT --models DIR [--cxx COMMAND] [--parameter NAME=VALUE]…
+    opponents.py run minimal|axi PROGRAM FRAMES FIGURES
 
-FRAMES is the stimulus (card.read_frames), FIGURES the JSON file that the opponent writes. cocotb must be importable. Needs
-neither make nor perl: the Verilated C++ is compiled here. The model has the same RTL, Verilator and optimisation as card
-`rtl`, but neither waves nor coverage in it, which only makes it faster.
+`check` fails, with one line, where the packages can't run. `build` prints the simulator's path. FRAMES is the stimulus
+(card.read_frames), FIGURES the JSON file that the opponent writes. cocotb must be importable. Needs neither make nor perl:
+the Verilated C++ is compiled here. The model has the same RTL, parameters, Verilator and optimisation as card `rtl`, but
+neither waves nor coverage in it, which only makes it faster.
 """
 
 import argparse
@@ -16,8 +19,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import cocotb_tools.config
-import find_libpython
+try:
+    import cocotb_tools.config
+    import cocotbext.axi  # noqa: F401  # only whether it is there
+    import find_libpython
+except ImportError as error:
+    sys.exit(f"{error} (Python {sys.version.split()[0]})")
 
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parents[2] / "rtl-bridge" / "rtl"
@@ -48,14 +55,14 @@ def run(command, **options):
 
 
 def key(args):
-    """Name of the model: all that it is made of."""
+    """Name of the model, all that it is made of; as long as the names of other tops in the cache, to be cleaned with them."""
     digest = hashlib.sha256()
     for path in sorted([*RTL.rglob("*.sv"), *RTL.rglob("*.svh"), *RTL.rglob("*.f"), *HERE.glob("*.vlt")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    digest.update(repr((VERILATOR_FLAGS, CXX_FLAGS, RUNTIME)).encode())
+    digest.update(repr((VERILATOR_FLAGS, CXX_FLAGS, RUNTIME, args.parameter)).encode())
     digest.update((args.verilator / "include" / "verilated_config.h").read_bytes())
     digest.update(main_cpp().read_bytes() + run([args.cxx, "--version"]).encode())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:24]
 
 
 def main_cpp():
@@ -64,10 +71,11 @@ def main_cpp():
 
 def verilate(args, out):
     """The file list has paths relative to its folder."""
-    say("Verilating")
+    say("Verilating the card for cocotb")
     command = [str(args.verilator / "bin" / "verilator_bin"), *VERILATOR_FLAGS, "--Mdir", str(out)]
     environment = {**os.environ, "VERILATOR_ROOT": str(args.verilator)}
-    run([*command, str(HERE / "ports.vlt"), "-F", f"{TOP}.f"], cwd=RTL, env=environment)
+    parameters = [f"-G{parameter}" for parameter in args.parameter]
+    run([*command, *parameters, str(HERE / "ports.vlt"), "-F", f"{TOP}.f"], cwd=RTL, env=environment)
 
 
 def compile_all(args, folder):
@@ -76,16 +84,17 @@ def compile_all(args, folder):
     sources = [*folder.glob("*.cpp"), *(include / name for name in RUNTIME), main_cpp()]
     sources.sort(key=lambda path: path.stat().st_size, reverse=True)
 
-    def compile_one(source):
+    def compile_one(numbered):
+        number, source = numbered
+        say(f"compiling the RTL ({number} of {len(sources)} begun)")
         target = folder / f"{source.stem}.o"
         level = "-O0" if source.stem.endswith("__Slow") else "-O2"
         paths = ["-I", str(folder), "-isystem", str(include), "-isystem", str(include / "vltstd")]
         run([args.cxx, *CXX_FLAGS, level, *paths, "-c", str(source), "-o", str(target)])
         return str(target)
 
-    say(f"compiling {len(sources)} files")
     with ThreadPoolExecutor(COMPILERS) as pool:
-        return list(pool.map(compile_one, sources))
+        return list(pool.map(compile_one, enumerate(sources, 1)))
 
 
 def model(args):
@@ -111,11 +120,17 @@ def model(args):
     return program
 
 
-def simulate(args, program):
+def libpython():
+    """Simulators load Python, so it must be there as a library."""
+    found = find_libpython.find_libpython()
+    if found is None:
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        sys.exit(f"Python {version} has no shared library (Debian's package is libpython{version})")
+    return found
+
+
+def simulate(args):
     """One simulation. Its figures are the proof that all frames came through."""
-    libpython = find_libpython.find_libpython()
-    if libpython is None:
-        sys.exit("cocotb: this Python has no shared library; Debian's package is libpython3-dev")
     args.figures.unlink(missing_ok=True)
     environment = {
         **os.environ,
@@ -123,7 +138,7 @@ def simulate(args, program):
         "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYGPI_PYTHON_BIN": sys.executable,
-        "GPI_USERS": f"{libpython};{cocotb_tools.config.pygpi_entry_point()}",
+        "GPI_USERS": f"{libpython()};{cocotb_tools.config.pygpi_entry_point()}",
         "COCOTB_TOPLEVEL": TOP,
         "TOPLEVEL_LANG": "verilog",
         "COCOTB_TEST_MODULES": args.driver,
@@ -134,21 +149,32 @@ def simulate(args, program):
         "ONIC_FRAMES": str(args.frames.resolve()),
         "ONIC_FIGURES": str(args.figures.resolve()),
     }
-    printed = run([str(program)], env=environment)
+    printed = run([str(args.program)], env=environment)
     if not args.figures.is_file():
         sys.exit(f"cocotb: {args.driver} failed:\n{printed[-4000:]}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("driver", choices=("minimal", "axi"))
-    parser.add_argument("frames", type=Path)
-    parser.add_argument("figures", type=Path)
-    parser.add_argument("--verilator", type=Path, required=True)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--cxx", default="g++")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("check")
+    build = commands.add_parser("build")
+    build.add_argument("--verilator", type=Path, required=True)
+    build.add_argument("--models", type=Path, required=True)
+    build.add_argument("--cxx", default="g++")
+    build.add_argument("--parameter", action="append", default=[])
+    one = commands.add_parser("run")
+    one.add_argument("driver", choices=("minimal", "axi"))
+    one.add_argument("program", type=Path)
+    one.add_argument("frames", type=Path)
+    one.add_argument("figures", type=Path)
     args = parser.parse_args()
-    simulate(args, model(args))
+    if args.command == "check":
+        libpython()
+    elif args.command == "build":
+        print(model(args))
+    else:
+        simulate(args)
 
 
 if __name__ == "__main__":

@@ -442,6 +442,9 @@ pub struct InfoArgs {
 pub struct BenchArgs {
     /// replay, driver or line-rate
     pub name: String,
+    /// replay: measure card rtl against this instead, on the same top
+    #[arg(long, value_enum, value_name = "OPPONENT")]
+    pub versus: Option<VersusArg>,
     /// Compare with the targets, exit 1 when one is missed
     #[arg(long)]
     pub check: bool,
@@ -500,6 +503,13 @@ pub enum RtlAction {
     },
     /// Forget all cached tops
     Clean,
+}
+
+/// Who card `rtl` is measured against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum VersusArg {
+    /// Two drivers in Python, a minimal one and one on cocotbext-axi; skipped, and said so, where they can't be had
+    Cocotb,
 }
 
 /// corrected or upstream.

@@ -69,13 +69,19 @@ pub(super) struct Report {
 
 pub(super) fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let Report { mut json, targets } = match args.name.as_str() {
+        "replay" if args.versus.is_some() => versus(args)?,
+        other if args.versus.is_some() => {
+            return Err(
+                Failure::from(anyhow!("bench `{other}` knows no --versus")).hint("onic bench replay --versus cocotb")
+            );
+        }
         "replay" => replay(args)?,
         "driver" => super::bench_driver::run(args)?,
         #[cfg(feature = "rtl")]
         "line-rate" => super::bench_line_rate::run(args)?,
         other => {
             return Err(Failure::from(anyhow!("there is no bench `{other}`"))
-                .hint("onic bench replay|driver|line-rate [--check] [--quick] [--json]"));
+                .hint("onic bench replay [--versus cocotb]|driver|line-rate [--check] [--quick] [--json]"));
         }
     };
     if args.json {
@@ -95,6 +101,16 @@ fn replay(args: &BenchArgs) -> Result<Report, Failure> {
     json.insert("model".into(), model(args, &mut targets)?);
     json.insert("rtl".into(), rtl(args, &mut targets)?);
     Ok(Report { json, targets })
+}
+
+#[cfg(feature = "rtl")]
+fn versus(args: &BenchArgs) -> Result<Report, Failure> {
+    super::bench_versus::run(args)
+}
+
+#[cfg(not(feature = "rtl"))]
+fn versus(_args: &BenchArgs) -> Result<Report, Failure> {
+    Err(Failure::new(Exit::ToolMissing, anyhow!("--versus: this onic was built without RTL (ONIC_NO_RTL=1)")))
 }
 
 /// The model and its driver, no output kept, checks off and on.

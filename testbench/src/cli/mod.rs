@@ -13,6 +13,8 @@ mod bench;
 mod bench_driver;
 #[cfg(feature = "rtl")]
 mod bench_line_rate;
+#[cfg(feature = "rtl")]
+mod bench_versus;
 mod console;
 mod diff;
 pub mod exit;
