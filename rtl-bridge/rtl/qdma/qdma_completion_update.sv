@@ -209,7 +209,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
       notice_o.status      = status && ring_size >= 16'd3;
       notice_o.irq         = irq;
       notice_o.qid         = op_i.qid;
-      notice_o.func        = queue_i.ctxt.func_id[FuncWidth-1:0];
+      notice_o.func        = dma_func(queue_i.ctxt.func_id);
       notice_o.line_addr   = base + addr_t'({entry_offset[21:6], 6'b0});
       notice_o.first       = entry_offset[5:3] - (queue_i.held << queue_i.ctxt.entry_size);
       notice_o.last        = entry_offset[5:3] - 3'd1 + (placed ? 3'(4'd1 << queue_i.ctxt.entry_size) : 3'd0);

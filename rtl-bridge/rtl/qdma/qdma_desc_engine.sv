@@ -286,7 +286,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
       look[i].err          = software[i].ctxt.err;
       look[i].failed       = look[i].err != '0;
       look[i].generation   = generation_q[i];
-      look[i].func         = func_t'(software[i].ctxt.func);
+      look[i].func         = dma_func(software[i].ctxt.func);
       look[i].ring_base    = software[i].ctxt.ring_base;
       look[i].ring_entries = config_i.ring_size[software[i].ctxt.ring_select];
       look[i].pidx         = software[i].ctxt.pidx;

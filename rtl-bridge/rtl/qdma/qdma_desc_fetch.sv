@@ -171,7 +171,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (!rstn)        rd_valid_o <= 1'b0;
     else if (rd_free) rd_valid_o <= send;
     if (send) begin
-      rd_o <= '{func: func_t'(software_i.ctxt.func), addr: addr, len: 13'(count) << DescShift, tag: TagWidth'(tag_i)};
+      rd_o <= '{func: dma_func(software_i.ctxt.func), addr: addr, len: 13'(count) << DescShift, tag: TagWidth'(tag_i)};
     end
   end
 endmodule

@@ -161,6 +161,12 @@ package qdma_pkg;
     logic  [10:0] vector;
   } desc_queue_t;
 
+  // ---- Function of a context, 12 bits, as host memory is told it. Numbers above 255 are nobody's: they all become the last
+  // one, which no card has, and must not be taken for another's low bits.
+  function automatic func_t dma_func(input logic [11:0] number);
+    return number[11:FuncWidth] == '0 ? number[FuncWidth-1:0] : '1;
+  endfunction
+
   // ---- Ring arithmetic. usable = N - 1 entries, indices 0 to usable - 1.
   function automatic index_t ring_next(input index_t index, input logic [15:0] entries);
     return index + 16'd1 >= entries - 16'd1 ? 16'd0 : index + 16'd1;

@@ -85,6 +85,8 @@ pub enum Kind {
     BadVector,
     /// A context that asks for what this QDMA can't do.
     WrongContext,
+    /// Contexts that name a function above 255, which is nobody.
+    WrongFunction,
     /// A ring of fewer than three entries.
     TinyRing,
     // Frames that don't fit.
@@ -121,7 +123,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their weight in an even mix.
-    pub const ALL: [(Kind, u32); 50] = [
+    pub const ALL: [(Kind, u32); 51] = [
         (Kind::StartRx, 60),
         (Kind::StartTx, 50),
         (Kind::StopRx, 6),
@@ -157,6 +159,7 @@ impl Kind {
         (Kind::TooLong, 10),
         (Kind::BadVector, 6),
         (Kind::WrongContext, 6),
+        (Kind::WrongFunction, 6),
         (Kind::TinyRing, 4),
         (Kind::FrameForNobody, 6),
         (Kind::FrameForFailed, 20),

@@ -37,6 +37,7 @@ use regs::{FuncId, Qid, qdma_csr as csr};
 use super::bed::{Bed, Bench, F0};
 use super::memory::PAGE;
 use super::pair::Pair;
+use super::queue::Oddity;
 use super::shadow::{Certainty, Health, Landed, Rx, Shadow, Tx};
 
 /// Error registers that must be the same, but for LOG1.
@@ -153,7 +154,9 @@ fn payload(pair: &mut Pair, landed: &[Landed]) {
 /// Unread completions are what the count says.
 fn entries(pair: &mut Pair, shadow: &Shadow) {
     let format = format_of(pair);
-    for rx in shadow.rx.iter().flatten() {
+    // Those of a queue that belongs to nobody went nowhere.
+    let written = |rx: &&Rx| !matches!(rx.queue.spec.oddity, Oddity::Function(_));
+    for rx in shadow.rx.iter().flatten().filter(written) {
         let queue = &rx.queue;
         let (mut slot, mut color) = (queue.cidx, queue.color);
         for (number, (user, error)) in rx.unread.iter().enumerate() {

@@ -264,6 +264,7 @@ impl Driver {
             Kind::TooLong => self.too_long(rng),
             Kind::BadVector => self.bad_vector(rng),
             Kind::WrongContext => self.wrong_context(rng),
+            Kind::WrongFunction => self.wrong_function(rng),
             Kind::TinyRing => self.tiny_ring(rng),
             Kind::FrameForNobody => self.frame_for_nobody(rng),
             Kind::FrameForFailed => self.frame_for_failed(rng),
@@ -1035,6 +1036,18 @@ impl Driver {
     /// A context that asks for what this QDMA can't do: seen when its first descriptor is wanted.
     fn wrong_context(&mut self, rng: &mut Rng) -> Option<()> {
         let oddity = *rng.pick(&[Oddity::DescriptorSize, Oddity::Bypass, Oddity::MemoryMapped]);
+        self.start_odd(rng, oddity)
+    }
+
+    /// A queue that belongs to a function that does not exist: its descriptors can't be read, and nobody hears of it by a
+    /// status word or an interrupt. The low byte of its number is a function of the card.
+    fn wrong_function(&mut self, rng: &mut Rng) -> Option<()> {
+        let number = 256 * rng.between(1, 15) as u16 + rng.below(self.shape.functions.into()) as u16;
+        self.start_odd(rng, Oddity::Function(number))
+    }
+
+    /// A queue whose first descriptor is its last, as its context is odd.
+    fn start_odd(&mut self, rng: &mut Rng, oddity: Oddity) -> Option<()> {
         let slot = self.slot(rng);
         let start = Start { slot: Some(slot), oddity, ..Start::default() };
         if rng.one_in(2) {

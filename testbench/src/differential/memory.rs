@@ -15,6 +15,10 @@ pub const PAGE: u64 = 4096;
 /// Where the first page lies; below 4 GiB, as onic.ko wants its rings.
 const FIRST_PAGE: u64 = 0x1000_0000 / PAGE;
 
+/// The function as whose a card acts that was told a number above 255: nobody, whose every access is refused. Source:
+/// docs/qdma-decisions.md 8.
+const NOBODY: FuncId = FuncId(u8::MAX);
+
 /// What a page is to the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -213,6 +217,9 @@ impl Memory {
             self.violations.push(format!("{what} of {len_bytes} bytes at {addr:#x}: past the end of memory"));
             return Err(unmapped);
         }
+        if func == NOBODY {
+            return Err(unmapped);
+        }
         let mut found = Standing::Good;
         for page in pages_of(addr, len_bytes) {
             let standing = match self.pages.get(&page) {
@@ -305,6 +312,14 @@ mod tests {
         assert!(memory.read(F0, addr, &mut [0]).is_err());
         assert!(memory.take_violation().unwrap().ends_with("it was taken back"));
         assert_eq!(memory.take_violation(), None);
+    }
+
+    #[test]
+    fn nobody_gets_anything_and_nobody_complains() {
+        let mut memory = Memory::default();
+        let addr = memory.alloc(F0, 1, 0);
+        assert!(memory.write(NOBODY, addr, &[1]).is_err());
+        assert_eq!((memory.get(addr, 1), memory.take_violation()), (vec![0], None));
     }
 
     #[test]

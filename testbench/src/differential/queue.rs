@@ -148,6 +148,8 @@ pub enum Oddity {
     Bypass,
     /// A memory-mapped queue.
     MemoryMapped,
+    /// A function with this number, which is nobody; the completion context says so too.
+    Function(u16),
 }
 
 impl Oddity {
@@ -158,6 +160,7 @@ impl Oddity {
             Oddity::DescriptorSize => sw.desc_size = EntrySize::Bytes32,
             Oddity::Bypass => sw.bypass = true,
             Oddity::MemoryMapped => sw.is_mm = true,
+            Oddity::Function(number) => sw.func_id = number,
         }
     }
 }
@@ -275,7 +278,7 @@ impl RxQueue {
             valid: true,
             ..PrefetchContext::default()
         };
-        let cmpl = CompletionContext { func_id: u16::from(spec.func.0), color: true, valid: true, ..spec.cmpl }
+        let cmpl = CompletionContext { func_id: sw.func_id, color: true, valid: true, ..spec.cmpl }
             .with_ring_base(self.cmpl_ring);
         bed.command(S::SwDescC2h, ContextOp::Clear, qid);
         bed.write_context(S::SwDescC2h, qid, &sw.to_words());
