@@ -156,7 +156,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
   qdma_moderation u_moderation (
     .event_i(happened), .state_i(ringed.state), .armed_i(ringed.armed), .mode_i(ringed.ctxt.trigger_mode),
     .unread_i(unread), .threshold_i(config_i.counter_threshold[ringed.ctxt.counter_index]),
-    .timer_ticks_i(timer_ticks_o), .timer_running_i(ringed.ctxt.timer_running),
+    .timer_empty_i(timer_ticks_o == '0 || config_i.timer_tick == '0), .timer_running_i(ringed.ctxt.timer_running),
     .en_stat_desc_i(ringed.ctxt.en_stat_desc), .en_int_i(ringed.ctxt.en_int), .int_aggr_i(ringed.ctxt.int_aggr),
     .state_o(state), .armed_o(armed), .notify_o(notify), .status_o(status), .irq_o(irq), .int_state_o(int_state),
     .timer_start_o(timer_start_o), .timer_stop_o(timer_stop)
@@ -222,7 +222,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
   end
 
   // Bits of the context, and of a doorbell, that nothing here depends on.
-  wire unused = ^{config_i.buffer_size, config_i.timer_tick, config_i.wb_interval, config_i.prefetch_num, config_i.coalesce,
+  wire unused = ^{config_i.buffer_size, config_i.wb_interval, config_i.prefetch_num, config_i.coalesce,
                   ctxt_i.qid, ctxt_i.data[255:192], ctxt_i.mask[255:192], entry_offset[2:0]};
 endmodule
 `default_nettype wire

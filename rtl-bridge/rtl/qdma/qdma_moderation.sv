@@ -15,7 +15,7 @@ module qdma_moderation import qdma_pkg::*, qdma_completion_pkg::*; (
   input  wire          [2:0] mode_i,
   input  wire index_t        unread_i,
   input  wire         [15:0] threshold_i,             // entries
-  input  wire         [15:0] timer_ticks_i,
+  input  wire                timer_empty_i,           // the timer's length is 0
   input  wire                timer_running_i,
   input  wire                en_stat_desc_i,
   input  wire                en_int_i,
@@ -55,7 +55,7 @@ module qdma_moderation import qdma_pkg::*, qdma_completion_pkg::*; (
     counted       = (mode_i == 3'd2 || mode_i == 3'd5) && unread_i >= threshold_i;
     unique case (event_i)
       EventEntry: if (state_i == StateMonitor) begin
-        notify        = mode_i == 3'd1 || counted || (timed && timer_ticks_i == '0);
+        notify        = mode_i == 3'd1 || counted || (timed && timer_empty_i);
         timer_start_o = timed && !notify && !timer_running_i;
       end
       EventBell: begin

@@ -28,7 +28,7 @@ package qdma_pkg;
     logic [15:0][15:0] buffer_size;                    // bytes of a C2H buffer
     logic [15:0][15:0] timer_count;                    // ticks
     logic [15:0][15:0] counter_threshold;              // completions
-    logic       [31:0] timer_tick;                     // cycles of clk in a tick; 0 counts as 1
+    logic       [31:0] timer_tick;                     // cycles of clk in a tick; 0: timers have no length
     logic        [2:0] wb_interval;                    // a status word every 4 << wb_interval H2C descriptors
     logic       [15:0] color_bit;                      // place of the color in a completion entry
     logic       [15:0] error_bit;                      // and of the error bit

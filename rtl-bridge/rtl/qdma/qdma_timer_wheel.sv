@@ -5,7 +5,7 @@
 // that were stopped fall out. Start and stop only change the timer's own word: one that is restarted stays in its old list
 // and moves when that list is walked. So time and lists stand still while no timer is in a list.
 //
-// Length: ticks * timer_tick cycles, as both are in the cycle after the start; a timer_tick of 0 counts as 1. A timer ends at
+// Length: ticks * timer_tick cycles, as both are in the cycle after the start; 0 is allowed. A timer ends at
 // its length or up to 16 cycles after, and later by a cycle for each other timer in its slot.
 // If a timer is restarted with a shorter length while it is in a list, it stays there: it ends no earlier than the slot of
 // the list it is in, which is the slot of the length before, or of one round (4096 cycles) if that is nearer.
@@ -101,7 +101,7 @@ module qdma_timer_wheel import qdma_pkg::*; #(
     put_queue      = chain_q;
     if (start_q) begin
       insert    = !linked_q[queue_q];
-      end_new   = now_q + cycle_t'(ticks_q) * (timer_tick_i == '0 ? cycle_t'(1) : cycle_t'(timer_tick_i));
+      end_new   = now_q + cycle_t'(ticks_q) * cycle_t'(timer_tick_i);
       put_slot  = end_new[SlotBits +: WheelBits];
       put_queue = queue_q;
     end

@@ -1391,7 +1391,8 @@ fn random_tables(rng: &mut Rng) -> Tables {
     tables.buffer = std::array::from_fn(|_| *rng.pick(&buffers));
     tables.timer = std::array::from_fn(|_| rng.below(20) as u16);
     tables.counter = std::array::from_fn(|_| *rng.pick(&[0, 1, 2, 3, 4, 8, 16, 64]));
-    tables.tick = rng.between(1, 8) as u32;
+    // 0 is what the register holds after a reset.
+    tables.tick = if rng.one_in(6) { 0 } else { rng.between(1, 8) as u32 };
     tables.dsc_cfg = rng.below(4) as u32 | 0x30;
     tables.format = *rng.pick(&[(1, 2), (1, 2), (1, 2), (3, 5), (15, 12), (27, 31), (60, 0), (200, 2)]);
     tables
