@@ -147,6 +147,15 @@ impl CompletionEngine {
         queue.armed = false;
     }
 
+    /// The timer context is invalidated: a timer that runs ends without effect. The next entry starts it anew.
+    pub(super) fn stop_timer(&mut self, qid: Qid) {
+        let queue = &mut self.queues[usize::from(qid.0)];
+        // Only a timer: a notice that is on its way has an alarm too.
+        if queue.ctx.timer_running {
+            queue.void_alarms();
+        }
+    }
+
     // ---- Entries
 
     /// Write the completion of a frame. With `descriptor_error` the entry carries the error bit, and the queue fails.

@@ -137,7 +137,8 @@ impl Qdma {
             S::Unknown(_) => return false,
             S::Fmap if usize::from(index) < self.fmap.len() => self.fmap_command(op, index),
             S::Fmap => return false,
-            S::Timer => return op == ContextOp::Invalidate && self.exists(qid),
+            S::Timer if op == ContextOp::Invalidate && self.exists(qid) => self.cmpl.stop_timer(qid),
+            S::Timer => return false,
             S::Interrupt | S::Pasid | S::HostProfile | S::FunctionStatus if self.exists(qid) => {
                 self.storage_command(selector, op, index);
             }

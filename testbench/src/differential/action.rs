@@ -40,6 +40,8 @@ pub enum Kind {
     Poll,
     /// CIDX is rung while frames come.
     PollRunning,
+    /// The timer of a queue with unread completions is stopped before it ends.
+    StopTimer,
     /// A frame comes that wants more buffers than are posted: it and all behind it wait.
     Starve,
     /// The wait ends: buffers, or the queue stops.
@@ -123,7 +125,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their weight in an even mix.
-    pub const ALL: [(Kind, u32); 51] = [
+    pub const ALL: [(Kind, u32); 52] = [
         (Kind::StartRx, 60),
         (Kind::StartTx, 50),
         (Kind::StopRx, 6),
@@ -137,6 +139,7 @@ impl Kind {
         (Kind::Send, 160),
         (Kind::Poll, 100),
         (Kind::PollRunning, 20),
+        (Kind::StopTimer, 8),
         (Kind::Starve, 8),
         (Kind::Feed, 30),
         (Kind::Pause, 30),

@@ -34,6 +34,9 @@ const BURST: u64 = 24;
 /// Host memory's longest latency and then some, ps. Settling waits longer than this and any timer.
 const LATENCY_PS: u64 = 2_000_000;
 
+/// A timer that ends long after a frame's completion was written, and the tests' longest one.
+const LONG_TIMER_TICKS: u32 = 60_000;
+
 /// An engine that goes on for so long, ps, goes on for ever.
 const LIMIT_PS: u64 = 4_000_000_000;
 
@@ -227,6 +230,7 @@ impl Driver {
             Kind::Send => self.send(rng),
             Kind::Poll => self.poll(rng),
             Kind::PollRunning => self.poll_running(rng),
+            Kind::StopTimer => self.stop_timer(rng),
             Kind::Starve => self.starve(rng),
             Kind::Feed => self.feed(rng),
             Kind::Pause => {
@@ -751,7 +755,7 @@ impl Driver {
             irq_arm: !rng.one_in(4),
         };
         if spec.full_upd {
-            spec.trigger_mode = value.trigger_mode;
+            (spec.trigger_mode, spec.timer_index) = (value.trigger_mode, value.timer_index);
         }
         rx.armed = value.irq_arm;
         rx.raced |= rx.frames != 0;
@@ -771,6 +775,29 @@ impl Driver {
         let value = CompletionCidx { cidx: rx.queue.cidx, irq_arm: rx.armed, ..CompletionCidx::default() };
         (rx.rung, rx.raced) = (true, true);
         rx.queue.ring_cidx(pair, value);
+        Some(())
+    }
+
+    /// A frame whose completion starts a timer, which is stopped long before it ends: nothing announces the completion but
+    /// the next one, or a doorbell.
+    fn stop_timer(&mut self, rng: &mut Rng) -> Option<()> {
+        self.settle();
+        if self.shadow.blocked_by().is_some() {
+            return None;
+        }
+        let timed = [TriggerMode::UserTimer, TriggerMode::UserTimerCount];
+        let slot = self.find_rx(rng, |rx| {
+            let fits = rx.free_buffers() != 0 && rx.free_entries() != 0 && rx.queue.buffer_bytes != 0;
+            rx.runs() && !rx.bad_vector && fits && timed.contains(&rx.queue.spec.cmpl.trigger_mode)
+        })?;
+        let index = self.shadow.rx[slot].as_ref()?.queue.spec.cmpl.timer_index;
+        self.pair.set_table(csr::C2H_TIMER_COUNT, index, LONG_TIMER_TICKS);
+        self.line_up(slot, rng.bytes(1), Some(slot));
+        self.pair.run_ns(LATENCY_PS / 1000 * 3);
+        let qid = self.place(slot).2;
+        self.pair.command(S::Timer, ContextOp::Invalidate, qid.0);
+        self.pair.set_table(csr::C2H_TIMER_COUNT, index, self.tables.timer[usize::from(index)].into());
+        self.settle();
         Some(())
     }
 
@@ -1223,6 +1250,7 @@ impl Driver {
         let command = match rng.below(4) {
             0 => ContextCommand { selector: S::Unknown(*rng.pick(&[14, 15])), op: any(rng), qid: rng.below(8) as u16 },
             1 => ContextCommand { selector: S::Fmap, op: any(rng), qid: beyond(rng, 256, 1000) },
+            2 if rng.one_in(2) => ContextCommand { selector: S::Timer, op: any(rng), qid: beyond(rng, queues, 8191) },
             2 => ContextCommand { selector: S::Timer, op: ContextOp::from_code(rng.below(3) as u8), qid: 0 },
             _ => {
                 let selector = S::from_code(rng.below(8) as u8);
