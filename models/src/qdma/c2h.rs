@@ -218,10 +218,11 @@ impl C2hEngine {
         }
     }
 
-    /// The software context was written. A queue that runs on keeps what it has fetched; one that starts begins at the
-    /// hardware context's index, at its first doorbell.
+    /// The software context was written. A queue that runs on keeps what it has fetched; one that starts, or whose error
+    /// is taken away, begins at the hardware context's index, at its first doorbell.
     pub(super) fn set_sw(&mut self, core: &mut Core, qid: Qid, sw: SwDescContext) {
-        if !self.queue(qid).sw.qen || !sw.qen {
+        let old = &self.queue(qid).sw;
+        if !old.qen || !sw.qen || old.err != 0 && sw.err == 0 {
             self.stop(core, qid);
             let queue = self.queue(qid);
             queue.flush();

@@ -163,11 +163,11 @@ impl H2cEngine {
         &self.queues[usize::from(qid.0)].credit
     }
 
-    /// The software context was written. A queue that runs on keeps what it has fetched; one that starts begins at the
-    /// hardware context's index, at its first doorbell.
+    /// The software context was written. A queue that runs on keeps what it has fetched; one that starts, or whose error
+    /// is taken away, begins at the hardware context's index, at its first doorbell.
     pub(super) fn set_sw(&mut self, core: &mut Core, qid: Qid, sw: SwDescContext) {
         let queue = self.queue(qid);
-        if !queue.sw.qen || !sw.qen {
+        if !queue.sw.qen || !sw.qen || queue.sw.err != 0 && sw.err == 0 {
             queue.flush();
             queue.rung = false;
             queue.done_cidx = queue.hw.cidx;

@@ -85,6 +85,10 @@ pub enum Kind {
     TooLong,
     /// A queue whose interrupt vector is beyond the table.
     BadVector,
+    /// A failed receive queue's error is written away: it does nothing before a doorbell, then runs.
+    ReviveRx,
+    /// A failed transmit queue's.
+    ReviveTx,
     /// A context that asks for what this QDMA can't do.
     WrongContext,
     /// Contexts that name a function above 255, which is nobody.
@@ -125,7 +129,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their weight in an even mix.
-    pub const ALL: [(Kind, u32); 52] = [
+    pub const ALL: [(Kind, u32); 54] = [
         (Kind::StartRx, 60),
         (Kind::StartTx, 50),
         (Kind::StopRx, 6),
@@ -161,6 +165,8 @@ impl Kind {
         (Kind::ZeroLength, 4),
         (Kind::TooLong, 10),
         (Kind::BadVector, 6),
+        (Kind::ReviveRx, 12),
+        (Kind::ReviveTx, 8),
         (Kind::WrongContext, 6),
         (Kind::WrongFunction, 6),
         (Kind::TinyRing, 4),

@@ -267,6 +267,8 @@ impl Driver {
             Kind::ZeroLength => self.zero_length(rng),
             Kind::TooLong => self.too_long(rng),
             Kind::BadVector => self.bad_vector(rng),
+            Kind::ReviveRx => self.revive_rx(rng),
+            Kind::ReviveTx => self.revive_tx(rng),
             Kind::WrongContext => self.wrong_context(rng),
             Kind::WrongFunction => self.wrong_function(rng),
             Kind::TinyRing => self.tiny_ring(rng),
@@ -1058,6 +1060,44 @@ impl Driver {
             self.start_tx(rng, Start { slot: Some(slot), ..start })?;
             self.hazard(|driver| driver.send_some(slot, rng))
         }
+    }
+
+    /// A failed queue's error is written away, with descriptors posted. It must not look at its ring before a doorbell.
+    fn revive_rx(&mut self, rng: &mut Rng) -> Option<()> {
+        self.settle();
+        if self.shadow.blocked_by().is_some() {
+            return None;
+        }
+        let wanted =
+            |rx: &Rx| rx.desc == Health::Failed && rx.queue.spec.oddity == Oddity::None && capacity(rx.queue.entries) != 0;
+        let slot = self.find_rx(rng, wanted)?;
+        let (rx, pair) = self.rx(slot)?;
+        let ahead = rng.below(u64::from(rx.queue.entries) - 1) as u16;
+        rx.queue.clear_error(pair, ahead);
+        self.settle();
+        let (rx, pair) = self.rx(slot)?;
+        rx.queue.begin_again(pair);
+        rx.posted.clear();
+        rx.desc = Health::Runs;
+        let room = self.shadow.rx[slot].as_ref()?.room();
+        self.post_some(slot, rng.between(1, room as u64) as usize);
+        Some(())
+    }
+
+    fn revive_tx(&mut self, rng: &mut Rng) -> Option<()> {
+        self.settle();
+        let wanted = |tx: &Tx| {
+            tx.health == Health::Failed && tx.queue.spec.oddity == Oddity::None && capacity(tx.queue.entries) != 0
+        };
+        let slot = self.find_tx(rng, wanted)?;
+        let (tx, pair) = self.tx(slot)?;
+        let ahead = rng.below(u64::from(tx.queue.entries) - 1) as u16;
+        tx.queue.clear_error(pair, ahead);
+        self.settle();
+        let (tx, pair) = self.tx(slot)?;
+        tx.queue.begin_again(pair);
+        tx.health = Health::Runs;
+        Some(())
     }
 
     /// A context that asks for what this QDMA can't do: seen when its first descriptor is wanted.

@@ -272,12 +272,6 @@ impl RxQueue {
             ..SwDescContext::default()
         };
         spec.oddity.apply(&mut sw);
-        let prefetch = PrefetchContext {
-            buffer_size_index: spec.buffer_index,
-            pfch_en: spec.prefetch,
-            valid: true,
-            ..PrefetchContext::default()
-        };
         let cmpl = CompletionContext { func_id: sw.func_id, color: true, valid: true, ..spec.cmpl }
             .with_ring_base(self.cmpl_ring);
         bed.command(S::SwDescC2h, ContextOp::Clear, qid);
@@ -285,9 +279,18 @@ impl RxQueue {
         bed.command(S::HwDescC2h, ContextOp::Clear, qid);
         bed.command(S::CreditC2h, ContextOp::Clear, qid);
         bed.command(S::Prefetch, ContextOp::Clear, qid);
-        bed.write_context(S::Prefetch, qid, &prefetch.to_words());
+        bed.write_context(S::Prefetch, qid, &self.prefetch_context().to_words());
         bed.command(S::Completion, ContextOp::Clear, qid);
         bed.write_context(S::Completion, qid, &cmpl.to_words());
+    }
+
+    fn prefetch_context(&self) -> PrefetchContext {
+        PrefetchContext {
+            buffer_size_index: self.spec.buffer_index,
+            pfch_en: self.spec.prefetch,
+            valid: true,
+            ..PrefetchContext::default()
+        }
     }
 
     /// Invalidate its contexts, in onic.ko's order.
@@ -305,6 +308,26 @@ impl RxQueue {
     /// Make the page of the next descriptor bad.
     pub fn spoil_next(&self, bed: &mut dyn Bed, standing: Standing) {
         bed.mark(self.desc_addr(self.pidx) / PAGE * PAGE, 1, standing);
+    }
+
+    /// Write the software context's error away with PIDX at `pidx`. Until [`RxQueue::begin_again`] the ring must not be read.
+    pub fn clear_error(&self, bed: &mut dyn Bed, pidx: u16) {
+        bed.mark(self.desc_ring, self.desc_bytes(), Standing::Freed);
+        clear_error(bed, S::SwDescC2h, self.spec.qid, pidx);
+    }
+
+    /// Begin again at the ring's first entry, with no descriptor posted. The doorbell comes later.
+    pub fn begin_again(&mut self, bed: &mut dyn Bed) {
+        bed.mark(self.desc_ring, self.desc_bytes(), Standing::Good);
+        clear_error(bed, S::SwDescC2h, self.spec.qid, 0);
+        bed.command(S::HwDescC2h, ContextOp::Clear, self.spec.qid.0);
+        bed.command(S::Prefetch, ContextOp::Clear, self.spec.qid.0);
+        bed.write_context(S::Prefetch, self.spec.qid.0, &self.prefetch_context().to_words());
+        self.pidx = 0;
+    }
+
+    fn desc_bytes(&self) -> usize {
+        8 * usize::from(self.entries)
     }
 
     fn desc_addr(&self, slot: u16) -> u64 {
@@ -478,6 +501,20 @@ impl TxQueue {
         bed.mark(self.desc_addr(self.pidx) / PAGE * PAGE, 1, standing);
     }
 
+    /// See [`RxQueue::clear_error`].
+    pub fn clear_error(&self, bed: &mut dyn Bed, pidx: u16) {
+        bed.mark(self.ring, 16 * usize::from(self.entries), Standing::Freed);
+        clear_error(bed, S::SwDescH2c, self.spec.qid, pidx);
+    }
+
+    /// See [`RxQueue::begin_again`].
+    pub fn begin_again(&mut self, bed: &mut dyn Bed) {
+        bed.mark(self.ring, 16 * usize::from(self.entries), Standing::Good);
+        clear_error(bed, S::SwDescH2c, self.spec.qid, 0);
+        bed.command(S::HwDescH2c, ContextOp::Clear, self.spec.qid.0);
+        self.pidx = 0;
+    }
+
     fn desc_addr(&self, slot: u16) -> u64 {
         self.ring + 16 * u64::from(slot)
     }
@@ -521,6 +558,13 @@ impl TxQueue {
     pub fn kick(&self, bed: &mut dyn Bed) {
         self.ring_pidx(bed, self.pidx, true);
     }
+}
+
+/// Write PIDX and a software context's error field, which becomes 0; all else stays.
+fn clear_error(bed: &mut dyn Bed, selector: S, qid: Qid, pidx: u16) {
+    let words = SwDescContext { pidx, ..SwDescContext::default() }.to_words();
+    let mask = SwDescContext { pidx: u16::MAX, err: 3, ..SwDescContext::default() }.to_words();
+    bed.write_masked(selector, qid.0, &words, &mask);
 }
 
 /// Eight bytes of host memory.
