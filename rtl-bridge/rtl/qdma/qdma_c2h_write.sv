@@ -56,9 +56,10 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   input  wire             [10:0] s_axis_c2h_ctrl_qid,
   input  wire              [5:0] s_axis_c2h_mty,
   output logic                   s_axis_c2h_tready,
-  // C2H descriptor engine: the prefetch context's enable, and what a waiting frame needs
+  // C2H descriptor engine: what the prefetch context allows, and what a waiting frame needs
   input  wire qid_t              pfch_qid_i,
-  output logic                   pfch_en_o,           // of pfch_qid_i, one cycle later
+  output logic                   pfch_may_o,          // of pfch_qid_i, one cycle later: any fetch
+  output logic                   pfch_en_o,           // and one ahead of frames
   output logic                   demand_valid_o,      // level
   output qid_t                   demand_qid_o,
   output logic             [5:0] demand_count_o,      // descriptors that the frame needs in all
@@ -133,7 +134,7 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .clk, .rstn,
     .ctxt_valid_i, .ctxt_i, .ctxt_done_o, .ctxt_rdata_o, .peek_o(peek), .peeked_i(look_i),
     .look_qid_i(look_qid_o), .valid_o(ctxt_valid), .err_o(ctxt_err), .buffer_size_index_o(ctxt_size_index),
-    .pfch_qid_i, .pfch_en_o, .news_valid_i, .news_qid_i, .look2_qid_o, .look2_i,
+    .pfch_qid_i, .pfch_may_o, .pfch_en_o, .news_valid_i, .news_qid_i, .look2_qid_o, .look2_i,
     .idle_o(context_idle));
 
   // ---- Decision ----

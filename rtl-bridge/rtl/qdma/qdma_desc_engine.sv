@@ -63,10 +63,11 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   output read_req_t      rd_o,
   input  wire            rd_ready_i,
   input  wire read_rsp_t      rsp_i,                        // valid only for this instance's tags
-  // C2H only: the prefetch context's enable, and what a waiting frame needs (H2C ties 1, and 0)
+  // C2H only: what the prefetch context allows, and what a waiting frame needs (H2C ties 1, and 0)
   output qid_t           pfch_qid_o,
-  input  wire            pfch_en_i,                    // of pfch_qid_o, one cycle later
-  input  wire            pfch_new_i,                   // it may be another one from the next cycle on
+  input  wire            pfch_may_i,                   // any fetch; of pfch_qid_o, one cycle later
+  input  wire            pfch_en_i,                    // one ahead of frames; the same
+  input  wire            pfch_new_i,                   // they may be others from the next cycle on
   input  wire qid_t           pfch_new_qid_i,
   input  wire            demand_valid_i,               // level: a frame of demand_qid_i waits
   input  wire qid_t           demand_qid_i,
@@ -231,8 +232,8 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     .clk, .rstn, .config_i, .ahead_i, .fetches_i, .fetch_bytes_i,
     .pick_valid_i(pick_valid), .pick_qid_i(pick_qid), .pick_o(pick), .again_valid_o(again), .again_qid_o(again_qid),
     .context_rd_o(software_rd[2]), .qid_o(qid[AtFetch]), .software_i(software[2]), .queue_i(queue[AtFetch]),
-    .pop_i(popped_wr && pop_qid_i == qid[AtFetch]), .pfch_en_i, .demand_valid_i, .demand_qid_i, .demand_count_i,
-    .control_i(control), .control_qid_i(qid[AtControl]),
+    .pop_i(popped_wr && pop_qid_i == qid[AtFetch]), .pfch_may_i, .pfch_en_i, .demand_valid_i, .demand_qid_i,
+    .demand_count_i, .control_i(control), .control_qid_i(qid[AtControl]),
     .sent_wr_o(sent_wr), .sent_o(sent), .impossible_o(impossible),
     .tag_free_i(tag_free), .tag_i(tag), .tag_take_o(tag_take), .tag_o(tag_entry),
     .rd_valid_o, .rd_o, .rd_ready_i, .idle_o(fetch_idle), .fault_wrap_i(fault_wrap), .fault_leak_i(fault_leak));

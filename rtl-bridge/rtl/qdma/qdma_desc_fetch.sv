@@ -34,7 +34,8 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
   input  wire software_t software_i,                   // in the cycle after context_rd_o, held
   input  wire queue_t    queue_i,                      // of qid_o, now
   input  wire            pop_i,                        // a pop of qid_o in this cycle
-  input  wire            pfch_en_i,                    // of qid_o, given a cycle before
+  input  wire            pfch_may_i,                   // of qid_o, given a cycle before: no fetch without it
+  input  wire            pfch_en_i,                    // the same: fetches ahead of frames
   input  wire            demand_valid_i,
   input  wire qid_t      demand_qid_i,
   input  wire      [5:0] demand_count_i,
@@ -90,6 +91,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
     demand = demand_valid_i && demand_qid_i == qid_q ? 16'(demand_count_i) : '0;
     limit  = H2c || pfch_en_i || !software_i.ctxt.fcrd_en ? ahead : '0;
     if (limit < demand)        limit = demand;
+    if (!pfch_may_i)           limit = '0;
     if (limit > 16'(AheadMax)) limit = 16'(AheadMax);
 
     used  = 16'(slot_t'(queue_i.sent.slot - queue_i.popped.slot - slot_t'(pop_i))) + fault_leak_i;

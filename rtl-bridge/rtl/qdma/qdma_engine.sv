@@ -216,7 +216,7 @@ module qdma_engine
   read_req_t   [1:0] desc_rd;
   read_rsp_t         desc_rsp [2];
   qid_t              pfch_qid, demand_qid, c2h_look_qid, c2h_look2_qid, c2h_pop_qid, c2h_news_qid;
-  logic              pfch_en, demand_valid, c2h_pop_valid, c2h_news_valid;
+  logic              pfch_may, pfch_en, demand_valid, c2h_pop_valid, c2h_news_valid;
   logic        [5:0] demand_count;
   desc_queue_t       c2h_look, c2h_look2;
   logic              c2h_stop_ready;
@@ -230,7 +230,8 @@ module qdma_engine
     .bell_valid_i(bell_valid[BellC2h]), .bell_i(bell), .bell_ready_o(bell_ready[BellC2h]),
     .fence_i(fence), .fence_busy_o(c2h_desc_busy),
     .rd_valid_o(desc_rd_valid[0]), .rd_o(desc_rd[0]), .rd_ready_i(desc_rd_ready[0]), .rsp_i(desc_rsp[0]),
-    .pfch_qid_o(pfch_qid), .pfch_en_i(pfch_en), .pfch_new_i(ctxt_done[CtxtPrefetch]), .pfch_new_qid_i(ctxt.qid),
+    .pfch_qid_o(pfch_qid), .pfch_may_i(pfch_may), .pfch_en_i(pfch_en), .pfch_new_i(ctxt_done[CtxtPrefetch]),
+    .pfch_new_qid_i(ctxt.qid),
     .demand_valid_i(demand_valid), .demand_qid_i(demand_qid), .demand_count_i(demand_count),
     .look_qid_i(c2h_look_qid), .look_o(c2h_look), .look2_qid_i(c2h_look2_qid), .look2_o(c2h_look2),
     .pop_valid_i(c2h_pop_valid), .pop_qid_i(c2h_pop_qid), .done_valid_i(1'b0), .done_qid_i('0), .done_cidx_i('0),
@@ -252,7 +253,7 @@ module qdma_engine
     .bell_valid_i(bell_valid[BellH2c]), .bell_i(bell), .bell_ready_o(bell_ready[BellH2c]),
     .fence_i(fence), .fence_busy_o(h2c_desc_busy),
     .rd_valid_o(desc_rd_valid[1]), .rd_o(desc_rd[1]), .rd_ready_i(desc_rd_ready[1]), .rsp_i(desc_rsp[1]),
-    .pfch_qid_o(h2c_pfch_qid), .pfch_en_i(1'b1), .pfch_new_i(1'b0), .pfch_new_qid_i('0),
+    .pfch_qid_o(h2c_pfch_qid), .pfch_may_i(1'b1), .pfch_en_i(1'b1), .pfch_new_i(1'b0), .pfch_new_qid_i('0),
     .demand_valid_i(1'b0), .demand_qid_i('0), .demand_count_i('0),
     .look_qid_i(h2c_look_qid), .look_o(h2c_look), .look2_qid_i(h2c_look2_qid), .look2_o(h2c_look2),
     .pop_valid_i(h2c_pop_valid), .pop_qid_i(h2c_pop_qid), .done_valid_i(h2c_done_valid), .done_qid_i(h2c_done_qid),
@@ -280,8 +281,8 @@ module qdma_engine
     .clk, .rstn, .config_i(settings), .ctxt_valid_i(ctxt_valid[CtxtPrefetch]), .ctxt_i(ctxt),
     .ctxt_done_o(ctxt_done[CtxtPrefetch]), .ctxt_rdata_o(ctxt_rdata[CtxtPrefetch]), .fence_i(fence), .fence_busy_o(c2h_busy),
     .s_axis_c2h_tvalid, .s_axis_c2h_tlast, .s_axis_c2h_tdata, .s_axis_c2h_ctrl_len, .s_axis_c2h_ctrl_qid, .s_axis_c2h_mty,
-    .s_axis_c2h_tready, .pfch_qid_i(pfch_qid), .pfch_en_o(pfch_en), .demand_valid_o(demand_valid), .demand_qid_o(demand_qid),
-    .demand_count_o(demand_count), .look_qid_o(c2h_look_qid), .look_i(c2h_look), .look2_qid_o(c2h_look2_qid),
+    .s_axis_c2h_tready, .pfch_qid_i(pfch_qid), .pfch_may_o(pfch_may), .pfch_en_o(pfch_en), .demand_valid_o(demand_valid),
+    .demand_qid_o(demand_qid), .demand_count_o(demand_count), .look_qid_o(c2h_look_qid), .look_i(c2h_look), .look2_qid_o(c2h_look2_qid),
     .look2_i(c2h_look2), .pop_valid_o(c2h_pop_valid), .pop_qid_o(c2h_pop_qid),
     .news_valid_i(c2h_news_valid), .news_qid_i(c2h_news_qid),
     .pay_valid_o(hp_pay_valid_o), .pay_o(pay), .pay_ready_i(hp_pay_ready_i),

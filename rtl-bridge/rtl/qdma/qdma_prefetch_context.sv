@@ -28,7 +28,8 @@ module qdma_prefetch_context import qdma_pkg::*; #(
   output logic             [3:0] buffer_size_index_o,
   // Look-up of the descriptor engine
   input  wire qid_t              pfch_qid_i,
-  output logic                   pfch_en_o,
+  output logic                   pfch_may_o,           // the context is valid and without error: descriptors may be fetched
+  output logic                   pfch_en_o,            // and ahead of frames
   // Queues that have changed, to see whether they failed
   input  wire                    news_valid_i,
   input  wire qid_t              news_qid_i,
@@ -72,15 +73,20 @@ module qdma_prefetch_context import qdma_pkg::*; #(
     ctxt_rdata_o[InPrefetchBit]   = stored[ValidBit] && stored[PfchEnBit] && peeked_i.enabled && !peeked_i.failed;
   end
 
-  // ---- The enable, once more, for the descriptor engine ----
-  logic [NumQueue-1:0] pfch_en_q;
+  // ---- Validity and enable, once more, for the descriptor engine ----
+  logic [NumQueue-1:0] pfch_valid_q, pfch_en_q;
   wire                 change = ctxt_done_o && ctxt_i.op != CtxtRead;
 
   always_ff @(posedge clk) begin
-    if (!rstn) pfch_en_q <= '0;
-    else if (change)
-      pfch_en_q[index] <= op == CtxtWrite && (mask[PfchEnBit] ? data[PfchEnBit] : stored[PfchEnBit]);
-    pfch_en_o <= pfch_en_q[queue_index_t'(pfch_qid_i)];
+    if (!rstn) begin
+      pfch_valid_q <= '0;
+      pfch_en_q    <= '0;
+    end else if (change) begin
+      pfch_valid_q[index] <= op == CtxtWrite && (mask[ValidBit] ? data[ValidBit] : stored[ValidBit]);
+      pfch_en_q[index]    <= op == CtxtWrite && (mask[PfchEnBit] ? data[PfchEnBit] : stored[PfchEnBit]);
+    end
+    pfch_may_o <= pfch_valid_q[queue_index_t'(pfch_qid_i)] && !err_q[queue_index_t'(pfch_qid_i)];
+    pfch_en_o  <= pfch_en_q[queue_index_t'(pfch_qid_i)];
   end
 
   // ---- Queues in error. Only the failure itself counts, not each later look at a queue that has failed: software may clear

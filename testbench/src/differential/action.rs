@@ -56,6 +56,8 @@ pub enum Kind {
     HoldPayload,
     /// Host memory takes no completion until then.
     HoldCompletion,
+    /// A receive queue's prefetch context is invalid for a while: nothing is fetched, a frame is lost.
+    Unprefetch,
     // Errors of a queue.
     /// PIDX outside the ring, or too far, of a receive queue.
     BadPidxRx,
@@ -129,7 +131,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their weight in an even mix.
-    pub const ALL: [(Kind, u32); 54] = [
+    pub const ALL: [(Kind, u32); 55] = [
         (Kind::StartRx, 60),
         (Kind::StartTx, 50),
         (Kind::StopRx, 6),
@@ -151,6 +153,7 @@ impl Kind {
         (Kind::HoldH2c, 12),
         (Kind::HoldPayload, 12),
         (Kind::HoldCompletion, 12),
+        (Kind::Unprefetch, 8),
         (Kind::BadPidxRx, 6),
         (Kind::BadPidxTx, 6),
         (Kind::BadCidx, 6),

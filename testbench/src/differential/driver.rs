@@ -253,6 +253,7 @@ impl Driver {
                 self.pair.hold(Hold::CompletionWrites, true);
                 Some(())
             }
+            Kind::Unprefetch => self.unprefetch(rng),
             Kind::BadPidxRx => self.bad_pidx_rx(rng),
             Kind::BadPidxTx => self.bad_pidx_tx(rng),
             Kind::BadCidx => self.bad_cidx(rng),
@@ -838,6 +839,29 @@ impl Driver {
             return self.stop_rx_slot(slot);
         }
         self.post_some(slot, room);
+        Some(())
+    }
+
+    /// A receive queue's prefetch context is invalid for a while. Its ring must not be read, whatever the doorbell says; a
+    /// frame that comes is lost. Then all goes on as if nothing had been.
+    fn unprefetch(&mut self, rng: &mut Rng) -> Option<()> {
+        self.settle();
+        if self.shadow.blocked_by().is_some() {
+            return None;
+        }
+        let slot = self.find_rx(rng, |rx| rx.runs() && !rx.bad_vector)?;
+        let (rx, pair) = self.rx(slot)?;
+        rx.queue.unprefetch(pair);
+        rx.desc = Health::Off;
+        let room = rx.room();
+        if room != 0 {
+            self.post_some(slot, rng.between(1, room as u64) as usize);
+        }
+        self.line_up(slot, rng.bytes(1), Some(slot));
+        self.settle();
+        let (rx, pair) = self.rx(slot)?;
+        rx.queue.prefetch_again(pair);
+        rx.desc = Health::Runs;
         Some(())
     }
 

@@ -326,6 +326,18 @@ impl RxQueue {
         self.pidx = 0;
     }
 
+    /// Invalidate the prefetch context. Until [`RxQueue::prefetch_again`] the ring must not be read.
+    pub fn unprefetch(&self, bed: &mut dyn Bed) {
+        bed.command(S::Prefetch, ContextOp::Invalidate, self.spec.qid.0);
+        bed.mark(self.desc_ring, self.desc_bytes(), Standing::Freed);
+    }
+
+    /// Write the prefetch context again.
+    pub fn prefetch_again(&self, bed: &mut dyn Bed) {
+        bed.mark(self.desc_ring, self.desc_bytes(), Standing::Good);
+        bed.write_context(S::Prefetch, self.spec.qid.0, &self.prefetch_context().to_words());
+    }
+
     fn desc_bytes(&self) -> usize {
         8 * usize::from(self.entries)
     }

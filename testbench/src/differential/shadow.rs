@@ -29,6 +29,8 @@ pub enum Certainty {
 pub enum Health {
     /// All.
     Runs,
+    /// Its prefetch context is invalid: frames for it are lost.
+    Off,
     /// It met an error and waits to be written anew.
     Failed,
 }
@@ -248,6 +250,7 @@ impl Shadow {
                     let needed = rx.queue.buffers_of(lined.data.len());
                     let fits = rx.queue.buffer_bytes != 0 && needed <= BUFFERS_MAX;
                     match rx.desc {
+                        Health::Off => None,
                         Health::Failed => Some(Vec::new()),
                         Health::Runs if !fits => None,
                         Health::Runs if needed > rx.posted.len() => return landed,
