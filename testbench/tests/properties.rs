@@ -56,6 +56,7 @@ properties! {
     hostile "hostile",
     hostile_registers "hostile-registers",
     engine_golden "engine-golden",
+    engine_directed "engine-directed",
     engine_laps "engine-laps",
     differential "differential",
 }

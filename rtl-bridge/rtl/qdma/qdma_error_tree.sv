@@ -3,9 +3,9 @@
 //   fault ──► leaf status ──(leaf mask)──► global status ──(global mask, armed)──► irq_valid_o
 //
 // A leaf bit is set whatever the mask; its global bit follows while status & mask is not 0, so that software clears the
-// leaf first. Status is W1C, and a fault in the same cycle wins. A leaf's log keeps its first error until the leaf's
-// status is 0 again, then reads 0; of faults in one cycle the lowest source is the first. The error interrupt goes out
-// once and disarms itself. A refused context command sets its global bit at once.
+// leaf first. Status is W1C, and a fault in the same cycle wins and counts as later. A leaf's log keeps its first error until
+// the leaf's status is 0 again, then reads 0; of faults in one cycle the lowest source is the first. The error interrupt
+// goes out once and disarms itself. A refused context command sets its global bit at once.
 //
 // Faults are taken in every cycle from every source. Latency: leaf 1 cycle, global 2, interrupt 3. rdata_o is valid in the
 // cycle after rd_i, 0 otherwise and for words of other blocks. Leaves that nothing here can set (RAM errors, C2H fatal
@@ -137,6 +137,17 @@ module qdma_error_tree
   wire        shows   = command_refused_i && command_func_i < 8'(RefusedFuncs);
   wire [31:0] refused = shows ? 32'd1 << (RefusedLsb + 32'(command_func_i)) : '0;
 
+  logic [31:0] kept [4];                               // status without what this cycle's write clears
+  logic  [3:0] is_first;                               // the log is free for this cycle's fault
+  always_comb begin
+    for (int unsigned l = 0; l < 4; l++) begin
+      kept[l]     = status_q[l];
+      is_first[l] = 1'b0;
+      if (wr_i && offset == StatusOffset[l]) kept[l] = status_q[l] & ~wdata_i;
+      if (hit[l]) is_first[l] = kept[l] == '0;
+    end
+  end
+
   logic [31:0] leaves;                                 // global bits that the leaves ask for
   always_comb begin
     leaves = '0;
@@ -157,7 +168,7 @@ module qdma_error_tree
       fresh_q <= any_fault || wr_i || command_refused_i;
       if (any_fault || wr_i) begin
         for (int unsigned l = 0; l < 4; l++) begin
-          status_q[l] <= (status_q[l] & ~(wr_i && offset == StatusOffset[l] ? wdata_i : '0)) | set[l];
+          status_q[l] <= kept[l] | set[l];
           if (wr_i && offset == MaskOffset[l]) mask_q[l] <= wdata_i;
         end
       end
@@ -188,18 +199,18 @@ module qdma_error_tree
   always_ff @(posedge clk) begin
     if (any_fault) begin
       for (int unsigned l = 0; l < 4; l++) begin
-        if (hit[l] && status_q[l] == '0) begin
+        if (is_first[l]) begin
           log_qid_q[l]   <= first[l].qid;
           log_place_q[l] <= first_place[l];
         end
       end
-      if (hit[LeafDsc] && status_q[LeafDsc] == '0) begin
+      if (is_first[LeafDsc]) begin
         log_h2c_q  <= first[LeafDsc].h2c;
         log_cidx_q <= first[LeafDsc].cidx;
         log_old_q  <= first[LeafDsc].old_pidx;
         log_new_q  <= first[LeafDsc].new_pidx;
       end
-      if (hit[LeafTrq] && status_q[LeafTrq] == '0) begin
+      if (is_first[LeafTrq]) begin
         log_func_q <= access_func_i;
         log_addr_q <= access_addr_i;
         log_bell_q <= qid_range_i;

@@ -36,7 +36,7 @@ pub const CHECKS: [Check; 6] = [
 const SHAPE: Shape = Shape { queues: 512, functions: 2, seed: 1 };
 
 /// Hold `what` against a value.
-fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Result<(), String> {
+pub(super) fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, want: T) -> Result<(), String> {
     if got == want { Ok(()) } else { Err(format!("{what}: {got:x?}, must be {want:x?}")) }
 }
 
@@ -45,7 +45,7 @@ fn bench(make: Maker<'_>, shape: Shape) -> Result<Bench, String> {
 }
 
 /// The bench with onic.ko's tables, and 64 queues for function 0.
-fn programmed(make: Maker<'_>) -> Result<Bench, String> {
+pub(super) fn programmed(make: Maker<'_>) -> Result<Bench, String> {
     let mut bench = bench(make, SHAPE)?;
     Tables::ONIC.program(&mut bench);
     bench.fmap(F0, 0, 64);
@@ -53,7 +53,7 @@ fn programmed(make: Maker<'_>) -> Result<Bench, String> {
 }
 
 /// What the engine or its memory has to complain of.
-fn sound(bench: &mut Bench) -> Result<(), String> {
+pub(super) fn sound(bench: &mut Bench) -> Result<(), String> {
     let text = bench.engine.failed().or(bench.wrong.take()).or_else(|| bench.memory.take_violation());
     text.map_or(Ok(()), Err)
 }

@@ -9,6 +9,7 @@
 //! | `action`, `driver`, `shadow` | what a driver and a shell do, from a seed; doing it; what they expect of it |
 //! | `compare` | what two engines must share: the table |
 //! | `golden` | the acceptance checks of qdma.md section 11 |
+//! | `directed` | single rules, one check each |
 //! | `laps` | rings round and round, byte for byte |
 //! | `campaign` | many seeds; shrinking; what was reached |
 //! | `makers` | the two engines, as tests want them |
@@ -17,6 +18,7 @@ mod action;
 mod bed;
 mod campaign;
 mod compare;
+mod directed;
 mod driver;
 mod engine;
 mod golden;
@@ -33,6 +35,7 @@ mod shadow;
 pub use action::{Action, Kind};
 pub use campaign::{Differs, Maker, Outcome, run_seed};
 pub use compare::REACHABLE_ERRORS;
+pub use directed::DIRECTED;
 pub use driver::Tally;
 pub use engine::{Engine, Hold, Interrupt, Shape};
 pub use golden::{CHECKS, Check};

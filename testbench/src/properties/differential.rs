@@ -5,7 +5,7 @@ use std::io::Write;
 
 use super::coverage::Coverage;
 use super::{Config, FailedCase, Failure, Property, Report};
-use crate::differential::{self, CHECKS, Differs, Kind, Shape, Tally};
+use crate::differential::{self, CHECKS, Check, DIRECTED, Differs, Kind, Shape, Tally};
 
 pub(super) const ACTIONS: Property = Property {
     name: "differential",
@@ -36,6 +36,16 @@ pub(super) const GOLDEN: Property = Property {
     full: CHECKS.len() as u32,
     kept: "",
     check: golden,
+};
+
+pub(super) const DIRECTED_CHECKS: Property = Property {
+    name: "engine-directed",
+    doc: "single rules that random actions seldom meet hold on the model and on the engine in RTL",
+    needs_rtl: true,
+    quick: DIRECTED.len() as u32,
+    full: DIRECTED.len() as u32,
+    kept: "",
+    check: directed,
 };
 
 /// Actions of a run.
@@ -169,8 +179,17 @@ fn laps(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
 const CARDS: [(&str, differential::Maker<'static>); 2] = [("model", &differential::model), ("rtl", &differential::rtl)];
 
 fn golden(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
+    each(&CHECKS, property, config)
+}
+
+fn directed(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
+    each(&DIRECTED, property, config)
+}
+
+/// Each check on both engines.
+fn each(checks: &[Check], property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     let mut coverage = Vec::new();
-    for (done, check) in (1..).zip(&CHECKS) {
+    for (done, check) in (1..).zip(checks) {
         for (card, make) in CARDS {
             let seen = (check.run)(make).map_err(|message| {
                 Failure::Case(Box::new(FailedCase {
@@ -182,7 +201,7 @@ fn golden(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
             })?;
             coverage.push(format!("{} on {card}: {seen}", check.name));
         }
-        (config.progress)(done, CHECKS.len() as u64);
+        (config.progress)(done, checks.len() as u64);
     }
-    Ok(Report { cases: CHECKS.len() as u32, coverage })
+    Ok(Report { cases: checks.len() as u32, coverage })
 }

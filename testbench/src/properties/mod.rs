@@ -171,6 +171,7 @@ pub fn all() -> &'static [Property] {
             hostile::RINGS,
             hostile::REGISTERS,
             differential::GOLDEN,
+            differential::DIRECTED_CHECKS,
             differential::LAPS,
             differential::ACTIONS,
         ]
