@@ -213,7 +213,7 @@ impl H2cEngine {
     pub(super) fn doorbell(&mut self, core: &mut Core, qid: Qid, value: H2cPidx) {
         let queue = &mut self.queues[usize::from(qid.0)];
         let ring = Ring::new(core.csr.ring_entries(queue.sw.ring_size_index));
-        let place = Place { qid, h2c: true, cidx: queue.done_cidx, pidx: (queue.sw.pidx, value.pidx) };
+        let place = Place { qid, h2c: true, cidx: queue.hw.cidx, pidx: (queue.sw.pidx, value.pidx) };
         if !queue.sw.qen {
             core.counters.doorbells_ignored += 1;
             if core.config.error_on_disabled_doorbell {
@@ -451,12 +451,15 @@ impl H2cEngine {
         }
     }
 
-    /// The queue met an error: it stops until cleared, and says so in a forced status word.
+    /// The queue met an error: it stops until cleared, and says so in a forced status word, once.
     fn fail(&mut self, core: &mut Core, qid: Qid, error: u8) {
         let queue = self.queue(qid);
-        queue.flush();
+        let failed = queue.sw.err != 0;
         queue.sw.err |= error;
-        self.write_back(core, qid);
+        if !failed {
+            queue.flush();
+            self.write_back(core, qid);
+        }
     }
 }
 

@@ -11,8 +11,8 @@
 //
 // A queue that fails keeps its indices, so that doorbells are still checked against what is complete.
 //
-// Contexts: words of the software context are kept as written, irq_arm apart, since it is also cleared by irq_disarm_*
-// (a doorbell or command of the same cycle wins). The hardware context keeps cidx and credits_used; idl_stp_b is qen, and
+// Contexts: words of the software context are kept as written, but irq_arm, which irq_disarm_* clears too, and err_wb_sent,
+// which err_sent_* sets while the queue is in error (a doorbell or command of the same cycle wins). The hardware context keeps cidx and credits_used; idl_stp_b is qen, and
 // desc_pending and fetch_pending (at most 15) are live. The credit context is only stored.
 //
 // Source: qdma.md sections 3.1 to 3.3, 5.1, 6 and 8.
@@ -39,6 +39,8 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   output logic           stop_ready_o,
   input  wire            irq_disarm_valid_i,
   input  wire qid_t      irq_disarm_qid_i,
+  input  wire            err_sent_valid_i,
+  input  wire qid_t      err_sent_qid_i,
   // A read failed; a queue's context can't be served (levels, until control_o)
   input  wire            failed_i,
   input  wire qid_t      failed_qid_i,
@@ -107,8 +109,8 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   // ---- Contexts ----
   software_t software, software_d;
   stored_t   stored, stored_d;
-  logic      arm_d, software_wr, stored_wr;
-  logic [NumQueue-1:0] arm_q;
+  logic      arm_d, told_d, software_wr, stored_wr;
+  logic [NumQueue-1:0] arm_q, told_q, failed_q;        // irq_arm, err_wb_sent, err is not 0
 
   logic      software_rd       [4];
   place_t    software_rd_index [4];
@@ -142,10 +144,17 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
 
   always_ff @(posedge clk) begin
     if (!rstn) begin
-      arm_q <= '0;
+      arm_q    <= '0;
+      told_q   <= '0;
+      failed_q <= '0;
     end else begin
       if (irq_disarm_valid_i) arm_q[place_t'(irq_disarm_qid_i)] <= 1'b0;
-      if (software_wr)        arm_q[place_t'(qid_q)]            <= arm_d;
+      if (err_sent_valid_i && failed_q[place_t'(err_sent_qid_i)]) told_q[place_t'(err_sent_qid_i)] <= 1'b1;
+      if (software_wr) begin
+        arm_q[place_t'(qid_q)]    <= arm_d;
+        told_q[place_t'(qid_q)]   <= told_d;
+        failed_q[place_t'(qid_q)] <= software_d.ctxt.err != '0;
+      end
     end
   end
 
@@ -154,7 +163,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   kind_e kind;
   logic [255:0] shown, changed;
   logic   [6:0] in_flight;
-  logic         arm_now;
+  logic         arm_now, told_now;
 
   always_comb begin
     unique case (ctxt_i.sel[3:1])
@@ -169,11 +178,13 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
     shown     = '0;
     in_flight = queue_i.sent.reads - queue_i.delivered.reads;
     arm_now   = arm_q[place_t'(qid_q)] && !(irq_disarm_valid_i && irq_disarm_qid_i == qid_q);
+    told_now  = told_q[place_t'(qid_q)] || (err_sent_valid_i && err_sent_qid_i == qid_q && failed_q[place_t'(qid_q)]);
     if (op_q == OpContext) begin
       unique case (kind)
         KindSoftware: begin
           shown     = {stored.word, software.ctxt};
           shown[16] = arm_now;
+          shown[60] = told_now;
         end
         KindHardware: begin
           shown[15:0]  = queue_i.delivered.cidx;
@@ -217,6 +228,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
     software_d   = software;
     stored_d     = stored;
     arm_d        = arm_now;
+    told_d       = told_now;
     touches      = 1'b0;
     stored_wr    = 1'b0;
     anew         = 1'b0;
@@ -269,7 +281,9 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
             end else begin
               {stored_d.word, software_d.ctxt} = changed;
               software_d.ctxt.irq_arm           = 1'b0;
-              arm_d                            = changed[16];
+              software_d.ctxt.err_wb_sent       = 1'b0;
+              arm_d                             = changed[16];
+              told_d                            = changed[60];
             end
             if (ctxt_i.op != CtxtWrite) stored_d.credits = '0;
             keeps_failed = software_d.ctxt.err != '0 || software.ctxt.err == '0;

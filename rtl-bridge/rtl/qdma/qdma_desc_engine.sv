@@ -94,6 +94,9 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   // Interrupt sent: irq_arm is used up
   input  wire            irq_disarm_valid_i,
   input  wire qid_t           irq_disarm_qid_i,
+  // Status word with the error was sent: err_wb_sent
+  input  wire            err_sent_valid_i,
+  input  wire qid_t           err_sent_qid_i,
   output fault_t         fault_o,
   output logic           idle_o                        // no read is under way or will be sent until an input asks for it
 );
@@ -180,7 +183,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     .ctxt_valid_i, .ctxt_i, .ctxt_done_o, .ctxt_rdata_o,
     .bell_valid_i, .bell_i, .bell_ready_o,
     .stop_valid_i, .stop_qid_i, .stop_err_i, .stop_ready_o,
-    .irq_disarm_valid_i, .irq_disarm_qid_i,
+    .irq_disarm_valid_i, .irq_disarm_qid_i, .err_sent_valid_i, .err_sent_qid_i,
     .failed_i(failed), .failed_qid_i(qid[AtRetire]), .failed_generation_i(failed_generation),
     .failed_fault_i(failed_fault), .impossible_i(impossible), .impossible_qid_i(qid[AtFetch]),
     .qid_o(qid[AtControl]), .queue_i(queue[AtControl]),

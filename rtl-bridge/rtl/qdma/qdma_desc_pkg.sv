@@ -16,7 +16,8 @@ package qdma_desc_pkg;
     logic [10:0] vector;
     addr_t       ring_base;
     logic        is_mm;
-    logic  [2:0] kept_1c;
+    logic  [1:0] kept_1c;
+    logic        err_wb_sent;                          // stored as 0: it has a place of its own
     logic  [1:0] err;                                  // bit 0 descriptor, bit 1 data
     logic  [3:0] kept_1b;
     logic        irq_en;

@@ -237,11 +237,14 @@ module qdma_engine
     .pop_valid_i(c2h_pop_valid), .pop_qid_i(c2h_pop_qid), .done_valid_i(1'b0), .done_qid_i('0), .done_cidx_i('0),
     .stop_valid_i(1'b0), .stop_qid_i('0), .stop_err_i('0), .stop_ready_o(c2h_stop_ready),
     .news_valid_o(c2h_news_valid), .news_qid_o(c2h_news_qid), .irq_disarm_valid_i(1'b0), .irq_disarm_qid_i('0),
+    .err_sent_valid_i(1'b0), .err_sent_qid_i('0),
     .fault_o(fault[FaultC2hDesc]), .idle_o(c2h_desc_idle)
   );
 
   qid_t        h2c_look_qid, h2c_look2_qid, h2c_pop_qid, h2c_done_qid, h2c_stop_qid, h2c_news_qid, h2c_disarm_qid;
+  qid_t        h2c_sent_qid;
   logic        h2c_pop_valid, h2c_done_valid, h2c_stop_valid, h2c_stop_ready, h2c_news_valid, h2c_disarm_valid;
+  logic        h2c_sent_valid;
   index_t      h2c_done_cidx;
   logic  [1:0] h2c_stop_err;
   desc_queue_t h2c_look, h2c_look2;
@@ -259,7 +262,8 @@ module qdma_engine
     .pop_valid_i(h2c_pop_valid), .pop_qid_i(h2c_pop_qid), .done_valid_i(h2c_done_valid), .done_qid_i(h2c_done_qid),
     .done_cidx_i(h2c_done_cidx), .stop_valid_i(h2c_stop_valid), .stop_qid_i(h2c_stop_qid), .stop_err_i(h2c_stop_err),
     .stop_ready_o(h2c_stop_ready), .news_valid_o(h2c_news_valid), .news_qid_o(h2c_news_qid),
-    .irq_disarm_valid_i(h2c_disarm_valid), .irq_disarm_qid_i(h2c_disarm_qid), .fault_o(fault[FaultH2cDesc]),
+    .irq_disarm_valid_i(h2c_disarm_valid), .irq_disarm_qid_i(h2c_disarm_qid), .err_sent_valid_i(h2c_sent_valid),
+    .err_sent_qid_i(h2c_sent_qid), .fault_o(fault[FaultH2cDesc]),
     .idle_o(h2c_desc_idle)
   );
 
@@ -349,6 +353,7 @@ module qdma_engine
     .pop_valid_o(h2c_pop_valid), .pop_qid_o(h2c_pop_qid), .done_valid_o(h2c_done_valid), .done_qid_o(h2c_done_qid),
     .done_cidx_o(h2c_done_cidx), .stop_valid_o(h2c_stop_valid), .stop_qid_o(h2c_stop_qid), .stop_err_o(h2c_stop_err),
     .stop_ready_i(h2c_stop_ready), .irq_disarm_valid_o(h2c_disarm_valid), .irq_disarm_qid_o(h2c_disarm_qid),
+    .err_sent_valid_o(h2c_sent_valid), .err_sent_qid_o(h2c_sent_qid),
     .rd_valid_o(hp_data_req_valid_o), .rd_o(data_req), .rd_ready_i(hp_data_req_ready_i), .rsp_i(data_rsp_q),
     .m_axis_h2c_tvalid, .m_axis_h2c_tlast, .m_axis_h2c_tdata, .m_axis_h2c_tcrc, .m_axis_h2c_tuser_qid,
     .m_axis_h2c_tuser_port_id, .m_axis_h2c_tuser_err, .m_axis_h2c_tuser_mdata, .m_axis_h2c_tuser_mty,

@@ -43,6 +43,8 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   input  wire          stop_ready_i,
   output logic         irq_disarm_valid_o,
   output qid_t         irq_disarm_qid_o,
+  output logic         err_sent_valid_o,
+  output qid_t         err_sent_qid_o,
   // Data reads
   output logic         rd_valid_o,
   output read_req_t    rd_o,
@@ -111,7 +113,7 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
     .failed_valid_i(failed_valid), .failed_i(failed), .failed_ready_o(failed_ready),
     .look2_qid_o, .look2_i, .done_valid_o, .done_qid_o, .done_cidx_o,
     .stop_valid_o, .stop_qid_o, .stop_err_o, .stop_ready_i, .irq_disarm_valid_o, .irq_disarm_qid_o,
-    .cmp_valid_o, .cmp_o, .cmp_ready_i, .irq_valid_o, .irq_o, .irq_ready_i, .fault_o,
+    .err_sent_valid_o, .err_sent_qid_o, .cmp_valid_o, .cmp_o, .cmp_ready_i, .irq_valid_o, .irq_o, .irq_ready_i, .fault_o,
     .idle_o(writeback_idle)
   );
   assign fence_busy_o = stream_busy || writeback_busy;

@@ -52,6 +52,8 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   input  wire         stop_ready_i,
   output logic        irq_disarm_valid_o,
   output qid_t        irq_disarm_qid_o,
+  output logic        err_sent_valid_o,                // a failed queue's word goes out
+  output qid_t        err_sent_qid_o,
   // Status words
   output logic        cmp_valid_o,
   output write_t      cmp_o,
@@ -271,6 +273,8 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   assign irq_valid_o        = irq_due_q && !cmp_valid_o;
   assign irq_disarm_valid_o = word_irq;
   assign irq_disarm_qid_o   = word_qid_q;
+  assign err_sent_valid_o   = word_write && look2_i.failed;
+  assign err_sent_qid_o     = word_qid_q;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin

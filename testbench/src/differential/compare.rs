@@ -20,7 +20,7 @@
 //! | LOG1's consumer index, for C2H queues | not | it stands where the read-ahead stands |
 //! | CMPT_INVALID_QUEUE after a queue was stopped in mid-flight | not, and cleared | whether a completion was late is timing |
 //! | counters of completions in, out, dropped, status words | by what they rose in the round, unless something raced or waits | |
-//! | software contexts | exactly, but for `irq_arm` where interrupts are uncertain, and `err_wb_sent`, `irq_req` | undecided by the specification |
+//! | software contexts | exactly, but for `irq_arm` where interrupts are uncertain | |
 //! | hardware contexts | `cidx` of H2C queues; of C2H queues when all descriptors are used up; the rest not | read-ahead |
 //! | credit and prefetch contexts | what software wrote; counts that the engine keeps not | read-ahead |
 //! | completion contexts | exactly, but for `int_st` where interrupts are uncertain | |
@@ -439,8 +439,7 @@ fn counters(pair: &mut Pair, shadow: &Shadow, ledger: &mut Ledger) {
 /// Contexts of a receive queue.
 pub fn rx_contexts(pair: &mut Pair, rx: &Rx) {
     let qid = rx.queue.spec.qid.0;
-    let mut sw = regs::context::SwDescContext::from_words(&[u32::MAX; COMMAND_WORDS]);
-    (sw.err_wb_sent, sw.irq_req) = (false, false);
+    let sw = regs::context::SwDescContext::from_words(&[u32::MAX; COMMAND_WORDS]);
     context(pair, S::SwDescC2h, qid, sw.to_words());
     let used_up = rx.posted.is_empty() && rx.desc == Health::Runs;
     let hw = HwDescContext { cidx: if used_up { u16::MAX } else { 0 }, idl_stp_b: true, ..HwDescContext::default() };
@@ -460,7 +459,7 @@ pub fn tx_contexts(pair: &mut Pair, tx: &Tx) {
     let qid = tx.queue.spec.qid.0;
     let mut sw = regs::context::SwDescContext::from_words(&[u32::MAX; COMMAND_WORDS]);
     let interval_only = tx.queue.spec.sw.wbi_intvl_en && !tx.queue.spec.sw.wbi_chk;
-    (sw.err_wb_sent, sw.irq_req, sw.irq_arm) = (false, false, tx.certainty() == Certainty::Exact && !interval_only);
+    sw.irq_arm = tx.certainty() == Certainty::Exact && !interval_only;
     context(pair, S::SwDescH2c, qid, sw.to_words());
     let cidx = if tx.health == Health::Runs { u16::MAX } else { 0 };
     let hw = HwDescContext { cidx, idl_stp_b: true, ..HwDescContext::default() };

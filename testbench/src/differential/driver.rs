@@ -872,7 +872,7 @@ impl Driver {
         if self.shadow.blocked_by().is_some() {
             return None;
         }
-        let slot = self.find_rx(rng, |rx| rx.desc == Health::Runs)?;
+        let slot = self.find_rx(rng, |_| true)?;
         self.hazard(|driver| {
             let (rx, pair) = driver.rx(slot)?;
             let entries = rx.queue.entries;
@@ -894,7 +894,8 @@ impl Driver {
     }
 
     fn bad_pidx_tx(&mut self, rng: &mut Rng) -> Option<()> {
-        let slot = self.find_tx(rng, |tx| tx.health == Health::Runs)?;
+        // Of a queue that has failed, too: it does not fail a second time.
+        let slot = self.find_tx(rng, |_| true)?;
         self.hazard(|driver| {
             let (tx, pair) = driver.tx(slot)?;
             let pidx = beyond(tx.queue.entries, rng);
