@@ -360,7 +360,6 @@ impl C2hEngine {
             return;
         }
         let wanted = ahead.max(needed).saturating_sub(ready);
-        queue.credit.credits = wanted;
         let posted = ring.distance(queue.hw.cidx, queue.sw.pidx);
         let addr = queue.sw.ring_base.wrapping_add(8 * u64::from(queue.hw.cidx));
         let batch = ring::batch(addr, C2hDescriptor::SIZE_BYTES, core.config.max_read_request_bytes);
@@ -374,7 +373,6 @@ impl C2hEngine {
             self.fail(qid);
             return;
         }
-        queue.credit.credits -= count;
         queue.fetching = count;
         let bytes = usize::from(count) * C2hDescriptor::SIZE_BYTES;
         core.issue_read(bytes, qid, queue.generation, ReadKind::C2hDescriptors(count));

@@ -131,10 +131,8 @@ impl CompletionEngine {
     /// The context was written or cleared: a new life, unarmed.
     pub(super) fn set_context(&mut self, qid: Qid, ctx: CompletionContext) {
         let queue = &mut self.queues[usize::from(qid.0)];
-        let timer_running = ctx.timer_running;
-        queue.void_alarms();
         queue.ctx = ctx;
-        queue.ctx.timer_running = timer_running;
+        queue.void_alarms();
         queue.state = State::Unarmed;
         queue.armed = false;
     }

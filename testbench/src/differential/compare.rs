@@ -21,8 +21,9 @@
 //! | CMPT_INVALID_QUEUE after a queue was stopped in mid-flight | not, and cleared | whether a completion was late is timing |
 //! | counters of completions in, out, dropped, status words | by what they rose in the round, unless something raced or waits | |
 //! | software contexts | exactly, but for `irq_arm` where interrupts are uncertain | |
-//! | hardware contexts | `cidx` of H2C queues; of C2H queues when all descriptors are used up; the rest not | read-ahead |
-//! | credit and prefetch contexts | what software wrote; counts that the engine keeps not | read-ahead |
+//! | hardware contexts | `cidx` of H2C queues; of C2H queues when all descriptors are used up; credits used of queues at rest; the rest not | read-ahead |
+//! | credit contexts | exactly | |
+//! | prefetch contexts | what software wrote; counts that the engine keeps not | read-ahead |
 //! | completion contexts | exactly, but for `int_st` where interrupts are uncertain | |
 //! | contexts of a queue stopped in mid-flight | not, until it is written anew | where it stopped is timing |
 //! | the good page before memory that is missing, in the round in which a receive queue of its function was so stopped | not, then it is filled anew | how far the frame came is timing |
@@ -444,6 +445,7 @@ pub fn rx_contexts(pair: &mut Pair, rx: &Rx) {
     let used_up = rx.posted.is_empty() && rx.desc == Health::Runs;
     let hw = HwDescContext { cidx: if used_up { u16::MAX } else { 0 }, idl_stp_b: true, ..HwDescContext::default() };
     context(pair, S::HwDescC2h, qid, widen(hw.to_words()));
+    context(pair, S::CreditC2h, qid, [u32::MAX; COMMAND_WORDS]);
     let mut prefetch = PrefetchContext::from_words(&[u32::MAX; 2]);
     (prefetch.num_pfch, prefetch.pfch_need, prefetch.in_prefetch, prefetch.sw_credit) = (0, 0, false, 0);
     context(pair, S::Prefetch, qid, widen(prefetch.to_words()));
@@ -464,6 +466,7 @@ pub fn tx_contexts(pair: &mut Pair, tx: &Tx) {
     let cidx = if tx.health == Health::Runs { u16::MAX } else { 0 };
     let hw = HwDescContext { cidx, idl_stp_b: true, ..HwDescContext::default() };
     context(pair, S::HwDescH2c, qid, widen(hw.to_words()));
+    context(pair, S::CreditH2c, qid, [u32::MAX; COMMAND_WORDS]);
 }
 
 /// Words of a context as the window has them.

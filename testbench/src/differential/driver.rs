@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use regs::context::{CompletionContext, ContextCommand, ContextOp, ContextSelector as S, EntrySize, TriggerMode};
+use regs::context::{
+    CompletionContext, ContextCommand, ContextOp, ContextSelector as S, EntrySize, SwDescContext, TriggerMode,
+};
 use regs::descriptor::H2cDescriptor;
 use regs::doorbell::{self, CompletionCidx};
 use regs::{FuncId, Qid, qdma_csr as csr};
@@ -1347,6 +1349,10 @@ impl Driver {
         let selector = *rng.pick(&[
             S::SwDescC2h,
             S::SwDescH2c,
+            S::HwDescC2h,
+            S::HwDescH2c,
+            S::CreditC2h,
+            S::CreditH2c,
             S::Completion,
             S::Prefetch,
             S::Interrupt,
@@ -1356,8 +1362,11 @@ impl Driver {
         ]);
         // It must stay at rest, and bits that the card keeps itself are left alone.
         let kept = match selector {
-            S::SwDescC2h | S::SwDescH2c => [0, 0x7C00_0001 & !0x4000_0000 | 0x0C00_0000, 0, 0, 0, 0, 0, 0],
-            S::Completion => [0x0600_0000, 0, 0, 0xF000_0000, 1, 0, 0, 0],
+            S::SwDescC2h | S::SwDescH2c => SwDescContext { qen: true, err: 3, ..SwDescContext::default() }.to_words(),
+            S::HwDescC2h | S::HwDescH2c => [0, u32::MAX, 0, 0, 0, 0, 0, 0],
+            S::Completion => {
+                compare::widen(CompletionContext { valid: true, ..CompletionContext::default() }.to_words())
+            }
             S::Prefetch => [0xF43F_FC00, 0x3FFF, 0, 0, 0, 0, 0, 0],
             _ => [0; 8],
         };
@@ -1369,7 +1378,9 @@ impl Driver {
         self.pair.command(selector, ContextOp::Clear, qid);
         self.pair.write_masked(selector, qid, &words, &mask);
         let defined = match selector {
-            S::SwDescC2h | S::SwDescH2c => regs::context::SwDescContext::from_words(&[u32::MAX; 8]).to_words(),
+            S::SwDescC2h | S::SwDescH2c => SwDescContext::from_words(&[u32::MAX; 8]).to_words(),
+            // What the engine shows itself is 0 at rest, or its own affair.
+            S::HwDescC2h | S::HwDescH2c => [u32::MAX, 0x200, 0, 0, 0, 0, 0, 0],
             S::Completion => compare::widen(CompletionContext::from_words(&[u32::MAX; 6]).to_words()),
             S::Prefetch => compare::widen(regs::context::PrefetchContext::from_words(&[u32::MAX; 2]).to_words()),
             _ => [u32::MAX; 8],
