@@ -65,6 +65,11 @@ impl C2hQueue {
         super::dma_func(u32::from(self.sw.func_id))
     }
 
+    /// Where a descriptor lies. The base counts from a whole one on.
+    fn desc_addr(&self, slot: u16) -> u64 {
+        (self.sw.ring_base & !7).wrapping_add(8 * u64::from(slot))
+    }
+
     /// Index of the oldest descriptor that no frame has used.
     fn cidx(&self, ring: Ring) -> u16 {
         ring.back(self.hw.cidx, self.buffers.len() as u16)
@@ -307,7 +312,7 @@ impl C2hEngine {
         drop(buffers);
         if late_ps != 0 && queue.fetching != 0 {
             let (addr, n) =
-                (queue.sw.ring_base.wrapping_add(8 * u64::from(queue.hw.cidx)), usize::from(queue.fetching));
+                (queue.desc_addr(queue.hw.cidx), usize::from(queue.fetching));
             core.defer_read(at, func, addr, 8 * n);
         }
     }
@@ -361,7 +366,7 @@ impl C2hEngine {
         }
         let wanted = ahead.max(needed).saturating_sub(ready);
         let posted = ring.distance(queue.hw.cidx, queue.sw.pidx);
-        let addr = queue.sw.ring_base.wrapping_add(8 * u64::from(queue.hw.cidx));
+        let addr = queue.desc_addr(queue.hw.cidx);
         let batch = ring::batch(addr, C2hDescriptor::SIZE_BYTES, core.config.max_read_request_bytes);
         let count = wanted.min(posted).min(ring.to_end(queue.hw.cidx)).min(batch);
         if count == 0 {
@@ -388,7 +393,7 @@ impl C2hEngine {
         queue.fetching = 0;
         let ring = Ring::new(core.csr.ring_entries(queue.sw.ring_size_index));
         let mut raw = core.spare_buffer(usize::from(count) * C2hDescriptor::SIZE_BYTES);
-        let addr = queue.sw.ring_base.wrapping_add(8 * u64::from(queue.hw.cidx));
+        let addr = queue.desc_addr(queue.hw.cidx);
         core.counters.descriptor_fetches += 1;
         let read = core.read_memory(memory, queue.func(), addr, &mut raw);
         if let (Some(ring), Ok(())) = (ring, read) {

@@ -67,6 +67,11 @@ impl H2cQueue {
         super::dma_func(u32::from(self.sw.func_id))
     }
 
+    /// Where a descriptor or the status word lies. The base counts from a whole descriptor on.
+    fn desc_addr(&self, slot: u16) -> u64 {
+        (self.sw.ring_base & !15).wrapping_add(16 * u64::from(slot))
+    }
+
     /// Forget descriptors, and disown reads and frames on their way.
     fn flush(&mut self) {
         self.generation = self.generation.wrapping_add(1);
@@ -182,7 +187,7 @@ impl H2cEngine {
         let at = core.now.saturating_add(late_ps);
         let queue = self.queue(qid);
         if late_ps != 0 && queue.fetching != 0 {
-            let addr = queue.sw.ring_base.wrapping_add(16 * u64::from(queue.hw.cidx));
+            let addr = queue.desc_addr(queue.hw.cidx);
             core.defer_read(at, queue.func(), addr, 16 * usize::from(queue.fetching));
         }
         queue.flush();
@@ -250,7 +255,7 @@ impl H2cEngine {
             return;
         }
         let posted = ring.distance(queue.hw.cidx, queue.sw.pidx);
-        let addr = queue.sw.ring_base.wrapping_add(16 * u64::from(queue.hw.cidx));
+        let addr = queue.desc_addr(queue.hw.cidx);
         let batch = ring::batch(addr, H2cDescriptor::SIZE_BYTES, core.config.max_read_request_bytes);
         let count = posted.min(DESCRIPTORS_MAX - ready).min(ring.to_end(queue.hw.cidx)).min(batch);
         if count == 0 {
@@ -278,7 +283,7 @@ impl H2cEngine {
         core.counters.descriptor_fetches += 1;
         let ring = Ring::new(core.csr.ring_entries(queue.sw.ring_size_index));
         let mut raw = core.spare_buffer(usize::from(count) * H2cDescriptor::SIZE_BYTES);
-        let addr = queue.sw.ring_base.wrapping_add(16 * u64::from(queue.hw.cidx));
+        let addr = queue.desc_addr(queue.hw.cidx);
         let read = core.read_memory(memory, queue.func(), addr, &mut raw);
         if let (Some(ring), Ok(())) = (ring, read) {
             core.counters.h2c_descriptors += u64::from(count);
@@ -439,7 +444,7 @@ impl H2cEngine {
         let Some(ring) = Ring::new(core.csr.ring_entries(queue.sw.ring_size_index)) else { return };
         if queue.sw.wbk_en {
             let status = H2cStatus { err: queue.sw.err, cidx: queue.done_cidx, pidx: queue.sw.pidx };
-            let addr = queue.sw.ring_base.wrapping_add(16 * u64::from(ring.status_slot()));
+            let addr = queue.desc_addr(ring.status_slot());
             queue.sw.err_wb_sent |= queue.sw.err != 0;
             core.counters.writebacks += 1;
             core.link.post_entry(core.now, H2cStatus::SIZE_BYTES);

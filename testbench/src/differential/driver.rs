@@ -367,6 +367,7 @@ impl Driver {
             desc_index: ring(rng),
             buffer_index: rng.below(16) as u8,
             ring_offset: 64 * if rng.one_in(3) { rng.below(64) } else { 0 },
+            base_bits: if rng.one_in(4) { rng.below(8) } else { 0 },
             pool: POOL_MAX,
             buffer_offset: if rng.one_in(2) { 0 } else { rng.below(256) },
             prefetch: !rng.one_in(4),
@@ -413,6 +414,7 @@ impl Driver {
         let mut spec = TxSpec::onic(func, rel_qid, 0);
         spec.qid = qid;
         spec.ring_offset = 64 * if rng.one_in(3) { rng.below(64) } else { 0 };
+        spec.base_bits = if rng.one_in(4) { rng.below(16) } else { 0 };
         spec.oddity = start.oddity;
         spec.sw.ring_size_index = if start.tiny { TINY_INDEX } else { rng.below(TINY_INDEX.into()) as u8 };
         spec.sw.wbi_chk = start.bad_vector || !rng.one_in(5);

@@ -122,6 +122,8 @@ pub struct RxSpec {
     pub buffer_index: u8,
     /// Offset of the rings in their first pages, a multiple of 64.
     pub ring_offset: u64,
+    /// Bits of the descriptor ring's base that count as 0.
+    pub base_bits: u64,
     /// Buffers to go round with.
     pub pool: u16,
     /// Offset of each buffer from where its memory starts.
@@ -175,6 +177,7 @@ impl RxSpec {
             desc_index: 8,
             buffer_index: 8,
             ring_offset: 0,
+            base_bits: 0,
             pool: POOL_MAX,
             buffer_offset: 0,
             prefetch: true,
@@ -268,7 +271,7 @@ impl RxQueue {
             ring_size_index: spec.desc_index,
             desc_size: EntrySize::Bytes8,
             wbk_en: true,
-            ring_base: self.desc_ring,
+            ring_base: self.desc_ring | spec.base_bits,
             ..SwDescContext::default()
         };
         spec.oddity.apply(&mut sw);
@@ -432,6 +435,8 @@ pub struct TxSpec {
     pub qid: Qid,
     /// Offset of the ring in its first page, a multiple of 64.
     pub ring_offset: u64,
+    /// Bits of its base that count as 0.
+    pub base_bits: u64,
     /// What the software context asks for that this QDMA can't do.
     pub oddity: Oddity,
     /// Its software context; base, function, descriptor size and enable are filled in.
@@ -446,6 +451,7 @@ impl TxSpec {
             rel_qid,
             qid: Qid(qbase + rel_qid),
             ring_offset: 0,
+            base_bits: 0,
             oddity: Oddity::None,
             sw: SwDescContext { wbi_chk: true, wbi_intvl_en: true, wbk_en: true, ..SwDescContext::default() },
         }
@@ -484,7 +490,7 @@ impl TxQueue {
             func_id: u16::from(queue.spec.func.0),
             qen: true,
             desc_size: EntrySize::Bytes16,
-            ring_base: queue.ring,
+            ring_base: queue.ring | queue.spec.base_bits,
             ..queue.spec.sw
         };
         queue.spec.oddity.apply(&mut sw);
