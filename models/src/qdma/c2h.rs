@@ -633,6 +633,7 @@ fn deliver(
     completion: C2hCompletion,
 ) {
     if let Outcome::Lost(reason) = outcome {
+        cmpl.lose(core, completion.qid);
         core.counters.c2h.drop_one(reason);
         core.counters.completions_dropped += 1;
         return;

@@ -186,6 +186,13 @@ impl CompletionEngine {
         Delivery::Written
     }
 
+    /// The completion of a lost frame: no entry, but that its queue is not valid is an error all the same.
+    pub(super) fn lose(&self, core: &mut Core, qid: Qid) {
+        if !self.queues.get(usize::from(qid.0)).is_some_and(|queue| queue.ctx.valid) {
+            core.fault(Fault::CompletionInvalidQueue, Place { qid, ..Place::default() });
+        }
+    }
+
     /// Put the entry into the queue's buffer, and advance PIDX and color.
     fn write_entry(
         &mut self,

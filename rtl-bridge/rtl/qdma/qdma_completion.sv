@@ -20,8 +20,8 @@
 // Latency: entry to cmp_valid_o 4 cycles when its line goes at once. Throughput: 1 completion a cycle, on one queue or many,
 // while the other operations are rare; each of them takes one cycle. Back-pressure: cmp_ready_i and irq_ready_i hold back
 // operations, and so s_axis_cpl, doorbells and commands; nothing is lost. frame_done is taken at once.
-// Out of range: a completion for a queue that is not valid, or beyond NumQueue, is dropped (FaultCmptInvalidQueue); into a full
-// ring, dropped, and the queue fails (FaultCmptRingFull); a doorbell beyond what is unread fails it (FaultBadCidx). A table
+// Out of range: a completion for a queue that is not valid, or beyond NumQueue, is dropped (FaultCmptInvalidQueue), be its frame
+// lost or not; that of a lost frame is dropped without a fault if the queue is valid; into a full ring, dropped, and the queue fails (FaultCmptRingFull); a doorbell beyond what is unread fails it (FaultBadCidx). A table
 // entry below 3 is no ring: its queue has no status word either. Doorbells and commands are for queues below NumQueue.
 // Left out: user triggers, interrupt aggregation, address translation. int_st of the context keeps the int_state of the last
 // notification; until one was due it stays as software wrote it.
@@ -111,7 +111,8 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
 
   // ---- Operations to come
   assign frame_done_ready_o = 1'b1;
-  logic         entry_valid, entry_ready, entry_failed, join_drop;
+  logic         entry_valid, entry_ready, join_drop;
+  outcome_e     entry_outcome;
   logic  [63:0] entry_data;
   qid_t         entry_qid;
   logic         expire_valid, expire_ready, line_valid, line_urgent, line_ready;
@@ -123,7 +124,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .cpl_valid_i(s_axis_cpl_tvalid), .cpl_data_i(s_axis_cpl_tdata[63:0]), .cpl_qid_i(s_axis_cpl_ctrl_qid),
     .cpl_pkt_id_i(s_axis_cpl_ctrl_wait_pld_pkt_id), .cpl_ready_o(s_axis_cpl_tready),
     .frame_valid_i(frame_done_valid_i), .frame_i(frame_done_i),
-    .entry_valid_o(entry_valid), .entry_data_o(entry_data), .entry_qid_o(entry_qid), .entry_failed_o(entry_failed),
+    .entry_valid_o(entry_valid), .entry_data_o(entry_data), .entry_qid_o(entry_qid), .entry_outcome_o(entry_outcome),
     .entry_ready_i(entry_ready), .drop_o(join_drop), .fault_o(join_fault_o), .idle_o(join_idle)
   );
 
@@ -162,10 +163,10 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
         op_d.qid   = qid_t'(line_queue);
       end else if (entry_valid) begin
         entry_ready = 1'b1;
-        op_d.kind   = OpEntry;
-        op_d.qid    = entry_qid;
-        op_d.data   = entry_data;
-        op_d.failed = entry_failed;
+        op_d.kind    = OpEntry;
+        op_d.qid     = entry_qid;
+        op_d.data    = entry_data;
+        op_d.outcome = entry_outcome;
       end else begin
         op_valid_d = 1'b0;
       end
@@ -310,7 +311,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
       status_out_o         <= notice_valid && notice.status;
       drop_left_q          <= (drop && join_drop) || (drop_left_q && (drop || join_drop));
     end
-    if (word_we) completion_error_o <= op_q.failed;
+    if (word_we) completion_error_o <= op_q.outcome == FrameFailed;
   end
 
   // What the shell says beyond queue, frame and data: sizes and places come from the context and its tables, and OpenNIC

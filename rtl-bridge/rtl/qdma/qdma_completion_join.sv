@@ -2,8 +2,7 @@
 //
 // Both sides come in order of packet ids (16 bits, compared modulo 65536). How a frame went is kept at its packet id, so that
 // frames never wait here, however many get no completion: a fence must not need the shell. A completion whose frame came
-// before one that was joined is dropped. FrameWritten gives an entry, FrameFailed one with the error bit, FrameLost drops the
-// completion. If frame and completion disagree about the queue, the completion's is used, and a fault says so.
+// before one that was joined is dropped. All others are handed on, with what became of the frame. If frame and completion disagree about the queue, the completion's is used, and a fault says so.
 // Latency: 1 cycle from the later side. Throughput: 1 join or drop a cycle. Back-pressure: completions, from a register.
 // Out of range: a completion that names a frame more than 32767 ahead of the last one joined counts as late.
 //
@@ -28,7 +27,7 @@ module qdma_completion_join import qdma_pkg::*; #(
   output logic               entry_valid_o,
   output logic        [63:0] entry_data_o,
   output qid_t               entry_qid_o,
-  output logic               entry_failed_o,
+  output outcome_e           entry_outcome_o,         // of its frame
   input  wire                entry_ready_i,
   // Events
   output logic               drop_o,                  // a completion was dropped, same cycle
@@ -84,15 +83,15 @@ module qdma_completion_join import qdma_pkg::*; #(
   wire         blind = cpl_valid && !late && !done && fault_no_wait;
 
   always_comb begin
-    entry_valid_o = (meet && frame.outcome != FrameLost) || blind;
-    drop_o        = cpl_valid && (late || (meet && frame.outcome == FrameLost));
+    entry_valid_o = meet || blind;
+    drop_o        = cpl_valid && late;
     cpl_pop       = drop_o || (entry_valid_o && entry_ready_i);
   end
 
   assign idle_o         = !cpl_valid;
   assign entry_data_o   = cpl.data;
   assign entry_qid_o    = cpl.qid;
-  assign entry_failed_o = frame.outcome == FrameFailed && !blind;
+  assign entry_outcome_o = blind ? FrameWritten : frame.outcome;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin

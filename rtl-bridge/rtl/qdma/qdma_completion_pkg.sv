@@ -67,7 +67,7 @@ package qdma_completion_pkg;
     op_e         kind;
     qid_t        qid;
     logic [63:0] data;                                 // OpEntry: low 8 bytes; OpBell: as written, in 31:0
-    logic        failed;                               // OpEntry: its frame met a queue in error
+    outcome_e    outcome;                              // OpEntry: of its frame
   } op_t;
 
   // ---- What an operation tells moderation.

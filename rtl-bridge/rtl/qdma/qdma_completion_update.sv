@@ -64,6 +64,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
   logic [15:0]         ring_size, entries;
   index_t              unread;
   logic                placed, wrapped, line_due;
+  wire                 failed = op_i.outcome == FrameFailed;
 
   always_comb begin
     ringed    = queue_i;
@@ -83,6 +84,8 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
           if (!in_range_i || !queue_i.ctxt.valid) begin
             drop_o  = 1'b1;
             fault_o = FaultCmptInvalidQueue;
+          end else if (op_i.outcome == FrameLost) begin
+            drop_o  = 1'b1;
           end else if (ring_size < 16'd3 || queue_i.ctxt.pidx >= entries - 16'd1 ||
                        (unread >= entries - 16'd2 && !queue_i.ctxt.ovf_chk_dis)) begin
             drop_o            = 1'b1;
@@ -95,9 +98,9 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
             ringed.ctxt.pidx  = ring_next(queue_i.ctxt.pidx, entries);
             wrapped           = ringed.ctxt.pidx == '0;
             ringed.ctxt.color = queue_i.ctxt.color ^ (wrapped && !fault_color);
-            ringed.ctxt.valid = !op_i.failed;
-            if (op_i.failed) ringed.ctxt.err = ErrDescriptor;
-            happened          = op_i.failed ? EventFail : EventEntry;
+            ringed.ctxt.valid = !failed;
+            if (failed) ringed.ctxt.err = ErrDescriptor;
+            happened          = failed ? EventFail : EventEntry;
             unread            = ring_distance(ringed.ctxt.cidx, ringed.ctxt.pidx, entries);
           end
         end
@@ -191,7 +194,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
       word_index_o = entry_offset[5:3];
       word_o       = (op_i.data & ~bit_at(config_i.color_bit) & ~bit_at(config_i.error_bit)) |
                      (queue_i.ctxt.color ? bit_at(config_i.color_bit) : '0) |
-                     (op_i.failed ? bit_at(config_i.error_bit) : '0);
+                     (failed ? bit_at(config_i.error_bit) : '0);
 
       held  = 4'(queue_i.held) + 4'(placed);
       flush = held != '0 && (line_due || status || irq || wrapped ||

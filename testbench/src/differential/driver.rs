@@ -335,7 +335,7 @@ impl Driver {
             None => self.slot(rng),
         };
         if self.shadow.rx[slot].is_some() {
-            self.stop_rx_slot(slot)?;
+            self.stop_rx_slot(slot, rng)?;
         }
         self.let_writes_go();
         let spec = self.rx_spec(slot, rng, &start);
@@ -431,14 +431,27 @@ impl Driver {
     }
 
     /// Stop a queue that is quiet, and take its memory back.
-    fn stop_rx_slot(&mut self, slot: usize) -> Option<()> {
+    fn stop_rx_slot(&mut self, slot: usize, rng: &mut Rng) -> Option<()> {
         self.settle();
         // Frames behind another queue's meet what runs when their turn comes; keep them apart from the next life.
         if self.shadow.blocked_by().is_some_and(|blocker| blocker != slot) {
             return None;
         }
+        // Frames that wait for the queue are lost. Their completions meet a completion queue that is valid, or one that is
+        // not: an error.
+        let completions_first = rng.one_in(2);
+        if completions_first {
+            let (rx, pair) = self.rx(slot)?;
+            rx.queue.stop_completions(pair);
+            rx.cmpl = Health::Failed;
+            self.settle();
+        }
         let rx = self.shadow.rx[slot].take()?;
-        rx.queue.stop(&mut self.pair);
+        rx.queue.stop_descriptors(&mut self.pair);
+        self.settle();
+        if !completions_first {
+            rx.queue.stop_completions(&mut self.pair);
+        }
         rx.queue.free(&mut self.pair);
         self.settle();
         Some(())
@@ -446,7 +459,7 @@ impl Driver {
 
     fn stop_rx(&mut self, rng: &mut Rng) -> Option<()> {
         let slot = self.find_rx(rng, |_| true)?;
-        self.stop_rx_slot(slot)
+        self.stop_rx_slot(slot, rng)
     }
 
     fn stop_tx_slot(&mut self, slot: usize) -> Option<()> {
@@ -531,7 +544,7 @@ impl Driver {
         }
         for slot in slots {
             if self.shadow.rx[slot].is_some() {
-                self.stop_rx_slot(slot)?;
+                self.stop_rx_slot(slot, rng)?;
             }
             if self.shadow.tx[slot].is_some() {
                 self.stop_tx_slot(slot)?;
@@ -563,7 +576,7 @@ impl Driver {
         }
         for slot in 0..SLOTS {
             if self.shadow.rx[slot].is_some() {
-                self.stop_rx_slot(slot)?;
+                self.stop_rx_slot(slot, rng)?;
             }
             if self.shadow.tx[slot].is_some() {
                 self.stop_tx_slot(slot)?;
@@ -835,12 +848,12 @@ impl Driver {
         self.settle();
         let slot = self.shadow.blocked_by()?;
         if rng.one_in(3) {
-            return self.stop_rx_slot(slot);
+            return self.stop_rx_slot(slot, rng);
         }
         let room = self.shadow.rx[slot].as_ref()?.room();
         let lacks = self.shadow.rx[slot].as_ref().map_or(0, |rx| rx.wanted.saturating_sub(rx.posted.len()));
         if lacks > room {
-            return self.stop_rx_slot(slot);
+            return self.stop_rx_slot(slot, rng);
         }
         self.post_some(slot, room);
         Some(())
@@ -1213,6 +1226,7 @@ impl Driver {
                 self.hazard(|driver| driver.line_up(slot, rng.bytes(len), Some(slot)));
             }
             _ => {
+                // Behind a frame that waits it is an error in the round in which that one goes on.
                 let qid = Qid(rng.between(u64::from(self.shape.queues), 2047) as u16);
                 self.pair.receive(qid, &rng.bytes(len), Some(qid));
                 self.next_pkt_id = self.next_pkt_id.wrapping_add(1);

@@ -298,9 +298,20 @@ impl RxQueue {
 
     /// Invalidate its contexts, in onic.ko's order.
     pub fn stop(&self, bed: &mut dyn Bed) {
-        for selector in [S::SwDescC2h, S::HwDescC2h, S::CreditC2h, S::Prefetch, S::Completion] {
+        self.stop_descriptors(bed);
+        self.stop_completions(bed);
+    }
+
+    /// Invalidate its contexts but the completion ring's.
+    pub fn stop_descriptors(&self, bed: &mut dyn Bed) {
+        for selector in [S::SwDescC2h, S::HwDescC2h, S::CreditC2h, S::Prefetch] {
             bed.command(selector, ContextOp::Invalidate, self.spec.qid.0);
         }
+    }
+
+    /// Invalidate the completion ring's context.
+    pub fn stop_completions(&self, bed: &mut dyn Bed) {
+        bed.command(S::Completion, ContextOp::Invalidate, self.spec.qid.0);
     }
 
     /// Take its memory back.
