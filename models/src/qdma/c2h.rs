@@ -311,8 +311,7 @@ impl C2hEngine {
         }
         drop(buffers);
         if late_ps != 0 && queue.fetching != 0 {
-            let (addr, n) =
-                (queue.desc_addr(queue.hw.cidx), usize::from(queue.fetching));
+            let (addr, n) = (queue.desc_addr(queue.hw.cidx), usize::from(queue.fetching));
             core.defer_read(at, func, addr, 8 * n);
         }
     }

@@ -210,6 +210,9 @@ impl Core {
 
     /// Write host memory. Posted: a refused write is lost and only counted, as on PCIe.
     pub(super) fn write_memory(&mut self, memory: &mut dyn HostMemory, func: FuncId, addr: u64, data: &[u8]) {
+        if data.is_empty() {
+            return;
+        }
         if !self.dma_allowed() || memory.write(func, addr, data).is_err() {
             self.counters.writes_refused += 1;
         }

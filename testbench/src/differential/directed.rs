@@ -7,9 +7,14 @@ use regs::{Qid, qdma_csr as csr};
 use super::bed::{Bed, F0};
 use super::campaign::Maker;
 use super::golden::{Check, expect, programmed, sound};
+use super::queue::{RxQueue, RxSpec, Tables, TxQueue, TxSpec, u64_at, user_bits};
 
 /// All of them.
-pub const DIRECTED: [Check; 1] = [Check { name: "directed-fault-meets-clear", run: fault_meets_clear }];
+pub const DIRECTED: [Check; 3] = [
+    Check { name: "directed-fault-meets-clear", run: fault_meets_clear },
+    Check { name: "directed-writeback-interval", run: writeback_interval },
+    Check { name: "directed-length-mismatch", run: length_mismatch },
+];
 
 /// Longer than anything takes that a check here does not wait for by itself, ns.
 const LONG_NS: u64 = 10_000;
@@ -43,6 +48,101 @@ fn fault_meets_clear(make: Maker<'_>) -> Result<String, String> {
     expect("a fault comes before the write, and after", before != 0 && after != 0, true)?;
     sound(&mut bench)?;
     Ok(format!("of 150 writes {before} came after the fault, {after} before it or with it"))
+}
+
+/// Longer than host memory's latency, ps.
+const QUIET_PS: u64 = 5_000_000;
+
+/// An engine that goes on for so long goes on for ever, ps.
+const LIMIT_PS: u64 = 1_000_000_000;
+
+/// With the interval only, a status word comes with the descriptor that completes an interval, and with no other.
+fn writeback_interval(make: Maker<'_>) -> Result<String, String> {
+    const WORDS: u16 = 3;
+    let mut bench = programmed(make)?;
+    for code in 0..8 {
+        let every: u16 = 4 << code;
+        bench.write(F0, csr::GLBL_DSC_CFG, u32::from(Tables::ONIC.dsc_cfg as u16 | code));
+        let mut spec = TxSpec::onic(F0, code, 0);
+        (spec.sw.ring_size_index, spec.sw.wbi_chk) = (8, false);
+        let mut tx = TxQueue::start(&mut bench, &Tables::ONIC, spec);
+        let mut told = 0;
+        for _ in 0..WORDS {
+            for (count, what) in [(every - 1, "one descriptor before the interval's end"), (1, "at the interval's end")]
+            {
+                for _ in 0..count {
+                    tx.send(&mut bench, &[7; 60]);
+                }
+                tx.kick(&mut bench);
+                expect("it settles", bench.settle(QUIET_PS, LIMIT_PS), true)?;
+                expect("frames", bench.take_h2c().len(), usize::from(count))?;
+                if count == 1 {
+                    told = tx.pidx;
+                }
+                let status = H2cStatus::from_u64(u64_at(&mut bench, tx.status_addr()));
+                expect(&format!("CIDX of the status word {what} of {every}"), status.cidx, told)?;
+            }
+        }
+        tx.stop(&mut bench);
+    }
+    sound(&mut bench)?;
+    Ok(format!("{WORDS} words at each interval from 4 to 512"))
+}
+
+/// A C2H frame's beats disagree with the length that the shell says: the smaller of both is written, and the error says so.
+/// The next frame is none the worse.
+fn length_mismatch(make: Maker<'_>) -> Result<String, String> {
+    const BUFFER_BYTES: usize = 256;
+    const UNWRITTEN: u8 = 0xA5;
+    let mut bench = programmed(make)?;
+    let mut spec = RxSpec::onic(F0, 0, 0);
+    // The ring's pool is its own size; each frame meets fresh buffers.
+    (spec.buffer_index, spec.pool) = (1, 1022);
+    let mut rx = RxQueue::start(&mut bench, &Tables::ONIC, spec);
+    rx.post(&mut bench, rx.pool.len().min(1022) as u16);
+    rx.arm(&mut bench);
+    let frames: [usize; 11] = [60, 64, 65, 128, 130, 256, 257, 500, 1024, 1500, 4000];
+    let mut tried = 0;
+    let mut buffer = 0;
+    for bytes in frames {
+        for said in [0, 1, bytes - 1, bytes, bytes + 1, bytes.saturating_sub(64), bytes + 64, bytes + 300] {
+            let data: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            for len in [said, bytes] {
+                let pkt_id = (tried + 1) as u16;
+                let frame = C2hFrame { data: data.clone(), qid: rx.spec.qid };
+                let completion = C2hCompletion { qid: rx.spec.qid, len_bytes: len as u16, pkt_id };
+                if !bench.engine.receive_as(frame, len as u16, completion) {
+                    return Ok("nothing to try: its frames have the length that they say".into());
+                }
+                expect("it settles", bench.settle(QUIET_PS, LIMIT_PS), true)?;
+                let what = format!("of a frame of {bytes} bytes, said to be {len}");
+                for at in 0..len.div_ceil(BUFFER_BYTES).max(1) {
+                    let first = at * BUFFER_BYTES;
+                    let mut want = vec![UNWRITTEN; BUFFER_BYTES];
+                    let written = bytes.min(len).saturating_sub(first).min(BUFFER_BYTES);
+                    want[..written].copy_from_slice(&data[first.min(bytes)..][..written]);
+                    expect(&format!("buffer {at} {what}"), bench.get(rx.pool[buffer], BUFFER_BYTES), want)?;
+                    bench.put(rx.pool[buffer], &[UNWRITTEN; BUFFER_BYTES]);
+                    buffer = (buffer + 1) % rx.pool.len();
+                }
+                let color = if rx.color { 2 } else { 0 };
+                let entry = rx.entry(&mut bench, rx.cidx);
+                expect(&format!("the completion {what}"), entry, user_bits(rx.spec.qid, len as u16, pkt_id) | color)?;
+                rx.consume();
+                rx.arm(&mut bench);
+                rx.post(&mut bench, len.div_ceil(BUFFER_BYTES).max(1) as u16);
+                let status = bench.read(F0, csr::C2H_ERROR_STATUS);
+                bench.write(F0, csr::C2H_ERROR_STATUS, u32::MAX);
+                // A frame said to have no byte is one beat.
+                let agrees = bytes == len || len == 0 && bytes <= 64;
+                let want = if agrees { 0 } else { csr::c2h_error_status::LEN_MISMATCH.mask() };
+                expect(&format!("C2H errors {what}"), status, want)?;
+                tried += 1;
+            }
+        }
+    }
+    sound(&mut bench)?;
+    Ok(format!("{tried} frames"))
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl Driver {
         }
         self.pair.hold(Hold::H2cStream, false);
         self.let_writes_go();
-        let quiet = self.tables.longest_timer_ps() + LATENCY_PS;
+        let quiet = self.tables.longest_wait_ps() + LATENCY_PS;
         for bench in self.pair.each() {
             if !bench.settle(quiet, LIMIT_PS) {
                 bench.wrong(format!("it goes on for {} us, and should have settled", LIMIT_PS / 1_000_000));
@@ -368,6 +368,7 @@ impl Driver {
             buffer_index: rng.below(16) as u8,
             ring_offset: 64 * if rng.one_in(3) { rng.below(64) } else { 0 },
             base_bits: if rng.one_in(4) { rng.below(8) } else { 0 },
+            cmpl_offset: if rng.one_in(4) { 4 * rng.below(16) } else { 0 },
             pool: POOL_MAX,
             buffer_offset: if rng.one_in(2) { 0 } else { rng.below(256) },
             prefetch: !rng.one_in(4),
@@ -640,7 +641,7 @@ impl Driver {
             if most == 0 || rx.free_entries() == 0 {
                 break;
             }
-            let len = frame_len(rng, rx.queue.buffer_bytes).clamp(1, most);
+            let len = if rng.one_in(24) { 0 } else { frame_len(rng, rx.queue.buffer_bytes).clamp(1, most) };
             self.line_up(slot, rng.bytes(len), Some(slot));
             done = Some(());
         }
@@ -713,7 +714,7 @@ impl Driver {
             if tx.bytes > DATA_BYTES / 4 {
                 break;
             }
-            let len = frame_len(rng, 2048).clamp(1, 16 * 1024);
+            let len = if rng.one_in(16) { long_len(rng) } else { frame_len(rng, 2048).max(1) };
             let data = rng.bytes(len);
             let address = tx.queue.store(pair, &data);
             // Upstream's shell wants the length here; the engine only carries it.
@@ -1513,7 +1514,10 @@ fn random_tables(rng: &mut Rng) -> Tables {
     tables.counter = std::array::from_fn(|_| *rng.pick(&[0, 1, 2, 3, 4, 8, 16, 64]));
     // 0 is what the register holds after a reset.
     tables.tick = if rng.one_in(6) { 0 } else { rng.between(1, 8) as u32 };
-    tables.dsc_cfg = rng.below(4) as u32 | 0x30;
+    tables.dsc_cfg = rng.below(8) as u32 | 0x30;
+    tables.prefetch = *rng.pick(&[0, 0, 1, 2, 3, 8, 63]);
+    // How long entries may wait for their neighbours: tick count and value, at most 1000 cycles.
+    tables.coalesce = if rng.one_in(3) { 0 } else { (rng.below(16) << 2 | rng.below(64) << 14) as u32 };
     tables.format = *rng.pick(&[(1, 2), (1, 2), (1, 2), (3, 5), (15, 12), (27, 31), (60, 0), (200, 2)]);
     tables
 }
@@ -1536,6 +1540,14 @@ fn frame_len(rng: &mut Rng, buffer_bytes: u16) -> usize {
         _ => rng.between(60, 1518),
     };
     len.min(16 * 1024) as usize
+}
+
+/// Lengths of H2C frames beyond what a card sends: a descriptor's length has 16 bits.
+fn long_len(rng: &mut Rng) -> usize {
+    match rng.below(3) {
+        0 => rng.between(65_535 - 130, 65_535) as usize,
+        _ => rng.between(16 * 1024, 65_535) as usize,
+    }
 }
 
 /// Frames of one action: few, or many.

@@ -78,6 +78,11 @@ pub trait Engine {
     /// completion follows at once, as the shell sends it; without one the frame never gets any.
     fn receive(&mut self, frame: C2hFrame, completion: Option<C2hCompletion>);
 
+    /// The same, but the shell says another length than the frame has. False, and nothing done, where frames are not beats.
+    fn receive_as(&mut self, _frame: C2hFrame, _ctrl_len: u16, _completion: C2hCompletion) -> bool {
+        false
+    }
+
     /// Frames lined up whose first beat the engine has not taken.
     fn waiting(&self) -> usize;
 

@@ -19,7 +19,7 @@ const POOL_BYTES: u64 = 256 * 1024;
 pub const POOL_MAX: u16 = 64;
 
 /// Bytes that one transmit queue has for the data of its frames.
-pub const DATA_BYTES: u64 = 128 * 1024;
+pub const DATA_BYTES: u64 = 256 * 1024;
 
 /// Byte of memory that nobody has written.
 const UNWRITTEN: u8 = 0xA5;
@@ -41,6 +41,10 @@ pub struct Tables {
     pub dsc_cfg: u32,
     /// Places of color and error bit in a completion entry.
     pub format: (u16, u16),
+    /// Register C2H_PREFETCH_CFG_2.
+    pub prefetch: u32,
+    /// Register C2H_COALESCE.
+    pub coalesce: u32,
 }
 
 impl Tables {
@@ -53,6 +57,8 @@ impl Tables {
         tick: 25,
         dsc_cfg: 0x30,
         format: (1, 2),
+        prefetch: 0,
+        coalesce: 0x8006_4014,
     };
 
     /// Ring sizes as the DPDK driver writes them. Source: qdma.md 4.1.
@@ -74,6 +80,8 @@ impl Tables {
         }
         bed.write(super::bed::F0, csr::INTERRUPT_TIMER_TICK, self.tick);
         bed.write(super::bed::F0, csr::GLBL_DSC_CFG, self.dsc_cfg);
+        bed.write(super::bed::F0, csr::C2H_PREFETCH_CFG_2, self.prefetch);
+        bed.write(super::bed::F0, csr::C2H_COALESCE, self.coalesce);
         self.program_format(bed);
     }
 
@@ -85,10 +93,12 @@ impl Tables {
         bed.write(super::bed::F0, csr::CMPT_FORMAT, value);
     }
 
-    /// The longest moderation timer, ps.
-    pub fn longest_timer_ps(&self) -> u64 {
+    /// The longest that an engine waits for by itself, ps: a moderation timer, or an entry's neighbours.
+    pub fn longest_wait_ps(&self) -> u64 {
         let ticks = self.timer.iter().copied().max().unwrap_or(0);
-        u64::from(ticks) * u64::from(self.tick.max(1)) * models::time::Clock::AXIS.num
+        let coalesce = (self.coalesce >> 2 & 0xFFF) * (self.coalesce >> 14 & 0xFFF);
+        let cycles = u64::from(ticks) * u64::from(self.tick.max(1)) + u64::from(coalesce);
+        cycles * models::time::Clock::AXIS.num
     }
 }
 
@@ -124,6 +134,8 @@ pub struct RxSpec {
     pub ring_offset: u64,
     /// Bits of the descriptor ring's base that count as 0.
     pub base_bits: u64,
+    /// Offset of the completion ring beyond that, a multiple of 4: its context has no lower bits.
+    pub cmpl_offset: u64,
     /// Buffers to go round with.
     pub pool: u16,
     /// Offset of each buffer from where its memory starts.
@@ -178,6 +190,7 @@ impl RxSpec {
             buffer_index: 8,
             ring_offset: 0,
             base_bits: 0,
+            cmpl_offset: 0,
             pool: POOL_MAX,
             buffer_offset: 0,
             prefetch: true,
@@ -238,7 +251,8 @@ impl RxQueue {
         let desc_bytes = spec.ring_offset + 8 * u64::from(entries);
         let desc_ring = alloc(bed, desc_bytes, 0) + spec.ring_offset;
         let entry_bytes = u64::from(spec.cmpl.entry_size.bytes());
-        let cmpl_ring = alloc(bed, spec.ring_offset + entry_bytes * u64::from(cmpl_entries), 0) + spec.ring_offset;
+        let cmpl_offset = spec.ring_offset + spec.cmpl_offset;
+        let cmpl_ring = alloc(bed, cmpl_offset + entry_bytes * u64::from(cmpl_entries), 0) + cmpl_offset;
         // Buffers lie at odd places, a few bytes apart.
         let stride = u64::from(buffer_bytes) + spec.buffer_offset;
         let count = u64::from(spec.pool.min(entries.saturating_sub(1))).min(POOL_BYTES / stride.max(1)).max(1);

@@ -227,7 +227,13 @@ impl Engine for RtlEngine {
     }
 
     fn receive(&mut self, frame: C2hFrame, completion: Option<C2hCompletion>) {
-        self.c2h.waiting.push_back((frame, completion));
+        let len = frame.data.len() as u16;
+        self.c2h.waiting.push_back(Incoming { frame, len, completion });
+    }
+
+    fn receive_as(&mut self, frame: C2hFrame, ctrl_len: u16, completion: C2hCompletion) -> bool {
+        self.c2h.waiting.push_back(Incoming { frame, len: ctrl_len, completion: Some(completion) });
+        true
     }
 
     fn waiting(&self) -> usize {
@@ -256,13 +262,21 @@ impl Engine for RtlEngine {
     }
 }
 
+/// A frame at the stream's end.
+struct Incoming {
+    frame: C2hFrame,
+    /// `ctrl_len`.
+    len: u16,
+    completion: Option<C2hCompletion>,
+}
+
 /// `s_axis_c2h`.
 struct C2hSource {
     source: Source,
     qid: Input<u16>,
     len: Input<u16>,
     has_cmpt: Input<bool>,
-    waiting: VecDeque<(C2hFrame, Option<C2hCompletion>)>,
+    waiting: VecDeque<Incoming>,
     /// Of the frame under way.
     completion: Option<C2hCompletion>,
     /// Its first beat was not taken yet.
@@ -285,12 +299,16 @@ impl C2hSource {
     /// Before an edge. A frame's completion follows its last beat. True if a beat is taken.
     fn step(&mut self, simulation: &mut Simulation, completions: &mut VecDeque<C2hCompletion>) -> bool {
         if self.source.is_idle()
-            && let Some((frame, completion)) = self.waiting.pop_front()
+            && let Some(Incoming { mut frame, len, completion }) = self.waiting.pop_front()
         {
             simulation.set(self.qid, frame.qid.0);
-            simulation.set(self.len, frame.data.len() as u16);
+            simulation.set(self.len, len);
             simulation.set(self.has_cmpt, completion.is_some());
             (self.completion, self.is_first) = (completion, true);
+            if frame.data.is_empty() {
+                // There is no beat without a byte.
+                frame.data.push(0);
+            }
             self.source.load(frame.data, false);
         }
         if self.source.is_quiet() {
