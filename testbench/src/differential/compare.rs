@@ -11,10 +11,12 @@
 //! | C2H payload, completion entries (packet ids too), everything else in pages that either wrote | exactly; payload also against what was sent | at this seam both number the same frames |
 //! | number of completions, their user bits, color and error bit | also against the count of [`super::shadow`] | |
 //! | completion status word, CIDX and error | exactly | |
-//! | its PIDX, color and interrupt state | exactly, unless several frames came in the round or a doorbell raced with them: then PIDX lies between CIDX and the newest entry | the word tells of the moment of the notification |
+//! | its PIDX and color | exactly, unless several frames came in the round, or one after a doorbell: then PIDX tells of no entry that was read before the word, nor of one that is not there | the word tells of the moment of the notification |
+//! | its interrupt state | exactly, unless a doorbell raced with frames | |
+//! | that a word tells of what is unread, and is younger than the last doorbell, in modes that leave nothing unannounced | on each side | |
 //! | H2C status word, error | exactly | |
-//! | its CIDX and PIDX | exactly, unless the queue has the interval only (`wbi_chk` = 0): then not | the interval's phase is timing |
-//! | interrupts, for each function and vector | their number, unless doorbells raced with frames: then whether there were any; not for H2C queues with the interval only | each doorbell may find the last notification serviced or not |
+//! | its CIDX and PIDX | exactly, unless the queue has the interval only (`wbi_chk` = 0): then CIDX is less than an interval behind, on each side | the interval's phase is timing |
+//! | interrupts, for each function and vector | their number, unless doorbells raced with frames: then whether there were any, and of a queue that only counts not; not for H2C queues with the interval only | each doorbell may find the last notification serviced or not, the count reached or not |
 //! | time of interrupts and of everything else | not | time differs |
 //! | error registers: global and leaf status, masks, error interrupt, all logs | exactly | errors are hazards: one at a time |
 //! | LOG1's consumer index, for C2H queues | not | it stands where the read-ahead stands |
@@ -31,15 +33,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regs::context::{COMMAND_WORDS, CompletionContext, ContextSelector as S, HwDescContext, PrefetchContext};
-use regs::descriptor::CompletionStatus;
+use regs::context::{
+    COMMAND_WORDS, CompletionContext, ContextSelector as S, HwDescContext, PrefetchContext, TriggerMode,
+};
+use regs::descriptor::{CompletionStatus, H2cStatus};
 use regs::{FuncId, Qid, qdma_csr as csr};
 
 use super::bed::{Bed, Bench, F0};
 use super::memory::PAGE;
 use super::pair::Pair;
 use super::queue::Oddity;
-use super::shadow::{Certainty, Health, Landed, Rx, Shadow, Tx};
+use super::shadow::{Certainty, Health, Landed, Rx, Shadow, Tx, Word};
 
 /// Error registers that must be the same, but for LOG1.
 const ERROR_REGISTERS: [(&str, u32); 12] = [
@@ -122,6 +126,8 @@ pub fn settled(pair: &mut Pair, shadow: &mut Shadow, landed: &[Landed], ledger: 
     entries(pair, shadow);
     h2c_frames(pair, shadow, ledger);
     statuses(pair, shadow);
+    announced(pair, shadow);
+    intervals(pair, shadow);
     memory(pair, shadow, &ledger.torn_pages);
     interrupts(pair, shadow, ledger);
     errors(pair, ledger);
@@ -243,14 +249,22 @@ fn statuses(pair: &mut Pair, shadow: &mut Shadow) {
     for rx in shadow.rx.iter_mut().flatten() {
         let queue = &rx.queue;
         let words = pair.each().map(|bench| super::queue::u64_at(bench, queue.status_addr()));
+        rx.read_since_word += rx.read_in_round;
         if words[0] == words[1] {
-            rx.status_vague = false;
+            rx.word = Word::Exact;
+            if words[0] != rx.last_word {
+                (rx.last_word, rx.read_since_word) = (words[0], rx.read_in_round);
+            }
             continue;
         }
-        if rx.frames > 1 || rx.raced {
-            rx.status_vague = true;
-        }
-        if !rx.status_vague {
+        let now = match rx.frames {
+            _ if rx.raced => Word::Raced,
+            2.. => Word::Moment,
+            1 if rx.rung => Word::Moment,
+            _ => Word::Exact,
+        };
+        rx.word = now.max(rx.word);
+        if rx.word == Word::Exact {
             continue;
         }
         let newest = super::queue::advance(queue.cidx, rx.unread.len() as u16, queue.cmpl_entries);
@@ -258,9 +272,58 @@ fn statuses(pair: &mut Pair, shadow: &mut Shadow) {
             let status = CompletionStatus::from_u64(word);
             // A word from before the last doorbell may still lie there: then it tells of entries read since.
             let behind = distance(status.pidx, newest, queue.cmpl_entries);
-            if status.pidx >= queue.cmpl_entries.saturating_sub(1) || behind > queue.cmpl_entries {
+            let told_of = usize::from(behind) <= rx.unread.len() + rx.read_since_word;
+            if status.pidx >= queue.cmpl_entries.saturating_sub(1) || !told_of {
                 let (qid, pidx) = (queue.spec.qid.0, status.pidx);
-                bench.wrong(format!("queue {qid}: the status word says PIDX {pidx} of {}", queue.cmpl_entries));
+                let (entries, unread) = (queue.cmpl_entries, rx.unread.len());
+                bench.wrong(format!(
+                    "queue {qid}: the status word says PIDX {pidx} of {entries}; the newest is {newest}, {unread} are unread"
+                ));
+                return;
+            }
+        }
+    }
+}
+
+/// A queue that a doorbell was rung for, in a mode that leaves nothing unread without a word of it, has told of what is
+/// unread: the last word is younger than the last doorbell.
+fn announced(pair: &mut Pair, shadow: &Shadow) {
+    let modes = [TriggerMode::Every, TriggerMode::UserTimer, TriggerMode::UserTimerCount];
+    let due = |rx: &&Rx| {
+        let cmpl = &rx.queue.spec.cmpl;
+        let runs = rx.cmpl == Health::Runs && rx.monitored && rx.queue.spec.oddity == Oddity::None;
+        runs && cmpl.en_stat_desc && modes.contains(&cmpl.trigger_mode) && !rx.unread.is_empty()
+    };
+    for rx in shadow.rx.iter().flatten().filter(due) {
+        let queue = &rx.queue;
+        for bench in pair.each() {
+            let status = CompletionStatus::from_u64(super::queue::u64_at(bench, queue.status_addr()));
+            if status.cidx != queue.cidx || status.pidx == queue.cidx {
+                let (qid, unread) = (queue.spec.qid.0, rx.unread.len());
+                bench.wrong(format!(
+                    "queue {qid}: {unread} completions from slot {} on were not announced: {status:?}",
+                    queue.cidx
+                ));
+                return;
+            }
+        }
+    }
+}
+
+/// With the interval only, no queue that stands still has completed an interval since its last status word.
+fn intervals(pair: &mut Pair, shadow: &Shadow) {
+    let every = 4 << csr::glbl_dsc_cfg::WB_ACC_INTERVAL.get(pair.reference.read(F0, csr::GLBL_DSC_CFG));
+    for tx in shadow.tx.iter().flatten().filter(|tx| tx.health == Health::Runs) {
+        let (queue, sw) = (&tx.queue, &tx.queue.spec.sw);
+        if sw.wbi_chk || !sw.wbi_intvl_en || !sw.wbk_en || queue.spec.oddity != Oddity::None {
+            continue;
+        }
+        for bench in pair.each() {
+            let status = H2cStatus::from_u64(super::queue::u64_at(bench, queue.status_addr()));
+            let behind = distance(status.cidx, queue.pidx, queue.entries);
+            if status.cidx >= queue.entries.saturating_sub(1).max(1) || u32::from(behind) >= every {
+                let (qid, pidx) = (queue.spec.qid.0, queue.pidx);
+                bench.wrong(format!("queue {qid}: {status:?} with PIDX {pidx}, and a word is due every {every}"));
                 return;
             }
         }
@@ -281,9 +344,15 @@ fn masks(shadow: &Shadow) -> BTreeMap<u64, u8> {
             *masks.entry(at).or_default() |= byte;
         }
     };
-    for rx in shadow.rx.iter().flatten().filter(|rx| rx.status_vague) {
-        // PIDX, color and interrupt state; CIDX too where doorbells raced.
-        word(rx.queue.status_addr(), if rx.raced { 0x0007_FFFF_FFFF } else { 0x0007_0000_FFFF });
+    for rx in shadow.rx.iter().flatten() {
+        // PIDX and color; interrupt state where one may not have notified; CIDX too in the round in which doorbells raced.
+        let mask = match rx.word {
+            Word::Exact => continue,
+            Word::Moment => 0x0001_0000_FFFF,
+            Word::Raced if !rx.raced => 0x0007_0000_FFFF,
+            Word::Raced => 0x0007_FFFF_FFFF,
+        };
+        word(rx.queue.status_addr(), mask);
     }
     for tx in shadow.tx.iter().flatten() {
         let sw = &tx.queue.spec.sw;
@@ -348,7 +417,10 @@ fn interrupts(pair: &mut Pair, shadow: &Shadow, ledger: &Ledger) {
         *known = level.max(*known);
     };
     for rx in shadow.rx.iter().flatten().filter(|rx| rx.raced) {
-        hold(rx.queue.spec.func, rx.queue.spec.cmpl.vector, Certainty::Presence);
+        let cmpl = &rx.queue.spec.cmpl;
+        // A count that is reached before the doorbell lands may not be reached after it.
+        let counts = cmpl.trigger_mode == TriggerMode::UserCount;
+        hold(rx.queue.spec.func, cmpl.vector, if counts { Certainty::Any } else { Certainty::Presence });
     }
     for tx in shadow.tx.iter().flatten() {
         hold(tx.queue.spec.func, tx.queue.spec.sw.vector, tx.certainty());
@@ -450,7 +522,7 @@ pub fn rx_contexts(pair: &mut Pair, rx: &Rx) {
     (prefetch.num_pfch, prefetch.pfch_need, prefetch.in_prefetch, prefetch.sw_credit) = (0, 0, false, 0);
     context(pair, S::Prefetch, qid, widen(prefetch.to_words()));
     let mut cmpl = CompletionContext::from_words(&[u32::MAX; 6]);
-    if rx.raced {
+    if rx.raced || rx.word == Word::Raced {
         cmpl.int_st = 0;
     }
     context(pair, S::Completion, qid, widen(cmpl.to_words()));

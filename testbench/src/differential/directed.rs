@@ -2,6 +2,8 @@
 //!
 //! Each takes an engine just out of power-up and says what is wrong with it, as the acceptance checks of [`super::golden`].
 
+use models::stream::{C2hCompletion, C2hFrame};
+use regs::descriptor::H2cStatus;
 use regs::{Qid, qdma_csr as csr};
 
 use super::bed::{Bed, F0};
@@ -42,7 +44,11 @@ fn fault_meets_clear(make: Maker<'_>) -> Result<String, String> {
         let logged = log::QID.get(bench.read(F0, csr::C2H_FIRST_ERROR_QID));
         let want = if status == 0 { 0 } else { LATER.0.into() };
         expect(&format!("the queue in the log, status {status:#x}, {cycles} cycles on"), logged, want)?;
-        if status == 0 { before += 1 } else { after += 1 }
+        if status == 0 {
+            before += 1
+        } else {
+            after += 1
+        }
         bench.write(F0, csr::C2H_ERROR_STATUS, u32::MAX);
     }
     expect("a fault comes before the write, and after", before != 0 && after != 0, true)?;

@@ -665,7 +665,6 @@ impl Driver {
         if let Some(rx) = &mut self.shadow.rx[slot] {
             rx.wanted += rx.queue.buffers_of(data.len());
             rx.frames += 1;
-            rx.raced |= rx.rung;
         }
         if let Some(rx) = completion.and_then(|(slot, _)| self.shadow.rx[slot].as_mut()) {
             rx.due += 1;
@@ -762,11 +761,11 @@ impl Driver {
         Some(())
     }
 
-    /// The CIDX doorbell at the driver's index.
+    /// The CIDX doorbell at the driver's index. No frame of the queue is under way.
     fn doorbell(&mut self, slot: usize, rng: &mut Rng) {
         let Some((rx, pair)) = self.rx(slot) else { return };
         let spec = &mut rx.queue.spec.cmpl;
-        // Without full_upd the card must not look at these.
+        // Without full_upd the card must not look at these but CIDX and arm.
         let value = CompletionCidx {
             cidx: rx.queue.cidx,
             counter_index: rng.below(16) as u8,
@@ -777,11 +776,15 @@ impl Driver {
         };
         if spec.full_upd {
             (spec.trigger_mode, spec.timer_index) = (value.trigger_mode, value.timer_index);
+            spec.en_stat_desc = value.en_stat_desc;
         }
         rx.armed = value.irq_arm;
-        rx.raced |= rx.frames != 0;
-        rx.rung = true;
+        (rx.rung, rx.monitored) = (true, true);
         rx.queue.ring_cidx(pair, value);
+        // It has landed before a frame that comes later, so that nothing races: see PollRunning for that. It waits for
+        // completions before it, and those for whoever holds them up.
+        pair.hold(Hold::CompletionWrites, false);
+        rx.queue.read_cidx(pair);
     }
 
     /// A CIDX doorbell while frames come: it gives back what was read when both had last settled, which may be nothing.
@@ -794,7 +797,7 @@ impl Driver {
             rx.read_one();
         }
         let value = CompletionCidx { cidx: rx.queue.cidx, irq_arm: rx.armed, ..CompletionCidx::default() };
-        (rx.rung, rx.raced) = (true, true);
+        (rx.rung, rx.raced, rx.monitored) = (true, true, true);
         rx.queue.ring_cidx(pair, value);
         Some(())
     }
@@ -817,6 +820,7 @@ impl Driver {
         self.pair.run_ns(LATENCY_PS / 1000 * 3);
         let qid = self.place(slot).2;
         self.pair.command(S::Timer, ContextOp::Invalidate, qid.0);
+        self.rx(slot)?.0.monitored = false;
         self.pair.set_table(csr::C2H_TIMER_COUNT, index, self.tables.timer[usize::from(index)].into());
         self.settle();
         Some(())
@@ -1111,8 +1115,9 @@ impl Driver {
         if self.shadow.blocked_by().is_some() {
             return None;
         }
-        let wanted =
-            |rx: &Rx| rx.desc == Health::Failed && rx.queue.spec.oddity == Oddity::None && capacity(rx.queue.entries) != 0;
+        let wanted = |rx: &Rx| {
+            rx.desc == Health::Failed && rx.queue.spec.oddity == Oddity::None && capacity(rx.queue.entries) != 0
+        };
         let slot = self.find_rx(rng, wanted)?;
         let (rx, pair) = self.rx(slot)?;
         let ahead = rng.below(u64::from(rx.queue.entries) - 1) as u16;

@@ -396,6 +396,13 @@ impl RxQueue {
         bed.ring(self.spec.func, doorbell::COMPLETION_CIDX, self.spec.rel_qid, value.to_word());
     }
 
+    /// Read the completion ring's doorbell back: it has landed when this returns.
+    pub fn read_cidx(&self, bed: &mut dyn Bed) {
+        if let Some(offset) = doorbell::offset(doorbell::COMPLETION_CIDX, self.spec.rel_qid) {
+            bed.read(self.spec.func, offset);
+        }
+    }
+
     /// The doorbell as onic.ko rings it: its own index, armed.
     pub fn arm(&self, bed: &mut dyn Bed) {
         let trigger_mode = self.spec.cmpl.trigger_mode;
@@ -555,6 +562,7 @@ impl TxQueue {
         bed.mark(self.ring, 16 * usize::from(self.entries), Standing::Good);
         clear_error(bed, S::SwDescH2c, self.spec.qid, 0);
         bed.command(S::HwDescH2c, ContextOp::Clear, self.spec.qid.0);
+        bed.put(self.status_addr(), &[0; 8]);
         self.pidx = 0;
     }
 

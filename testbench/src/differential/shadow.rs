@@ -24,6 +24,17 @@ pub enum Certainty {
     Any,
 }
 
+/// How far two engines' status words of a completion ring may differ. Ordered: the more certain first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Word {
+    /// Not at all.
+    Exact,
+    /// One notification, but of different moments of a burst.
+    Moment,
+    /// One may have notified where the other did not.
+    Raced,
+}
+
 /// What a descriptor or completion queue can still do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Health {
@@ -71,12 +82,18 @@ pub struct Rx {
     pub rung: bool,
     /// Frames and CIDX doorbells raced, so that the number of notifications is anybody's guess.
     pub raced: bool,
+    /// A CIDX doorbell was ever rung, and its timer was not stopped since.
+    pub monitored: bool,
     /// The last CIDX doorbell armed the interrupt.
     pub armed: bool,
     /// Its vector is beyond the table.
     pub bad_vector: bool,
-    /// The status word may tell of different moments.
-    pub status_vague: bool,
+    /// How far the status words of both may differ.
+    pub word: Word,
+    /// The status word that both last had.
+    pub last_word: u64,
+    /// Completions read since it was written.
+    pub read_since_word: usize,
 }
 
 impl Rx {
@@ -95,9 +112,12 @@ impl Rx {
             frames: 0,
             rung: false,
             raced: false,
+            monitored: false,
             armed: false,
             bad_vector: false,
-            status_vague: false,
+            word: Word::Exact,
+            last_word: 0,
+            read_since_word: 0,
         }
     }
 
