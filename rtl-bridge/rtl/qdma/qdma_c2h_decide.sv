@@ -51,6 +51,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
 );
   // ---- The frame at hand ----
   logic   valid_q, looked_q;                           // looked: look_i is about it
+  logic   enabled_q;                                   // its queue was seen enabled
   frame_t frame_q;
   wire    take  = !valid_q || verdict_valid_o;
   wire    here  = valid_q && looked_q;
@@ -68,6 +69,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
       looked_q <= !peek_i;
     end
     if (take && frame_valid_i) frame_q <= frame_i;
+    enabled_q <= !take && (enabled_q || (here && enabled));
   end
 
   // ---- What becomes of it. Whether a frame of several buffers has enough descriptors takes a count, unless the queue has
@@ -132,13 +134,14 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   assign verdict_valid_o = fail || lose || (pop_valid_o && last);
 
   always_comb begin
-    verdict_o = '{qid: frame_q.qid, func: look_i.func, len: frame_q.len, outcome: FrameWritten, fault: FaultNone,
+    verdict_o = '{qid: frame_q.qid, func: look_i.func, len: frame_q.len, outcome: FrameWritten, why: DropNone, fault: FaultNone,
                   buffer_size: room_now, buffers: popping_o ? popped_q + 5'd1 : 5'd1};
     if (fail) begin
       verdict_o.outcome = FrameFailed;
       verdict_o.fault   = FaultDescResponse;
     end else if (lose) begin
       verdict_o.outcome = FrameLost;
+      verdict_o.why     = enabled ? DropTooLong : enabled_q ? DropStopped : DropInvalidQueue;
       verdict_o.fault   = enabled && bad_count ? FaultDescCount : FaultNone;
     end
   end

@@ -17,6 +17,7 @@ package qdma_c2h_pkg;
     func_t       func;                                 // of the queue; FrameWritten only
     logic [15:0] len;                                  // ctrl_len, bytes
     outcome_e    outcome;
+    drop_e       why;                                  // FrameLost only
     fault_e      fault;                                // why it is not written, if that is a fault
     logic [15:0] buffer_size;                          // bytes; FrameWritten only
     logic  [4:0] buffers;                              // popped for it; FrameWritten only

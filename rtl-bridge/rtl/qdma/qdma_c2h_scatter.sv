@@ -138,6 +138,7 @@ module qdma_c2h_scatter import qdma_pkg::*; import qdma_c2h_pkg::*; (
     if (step && frame_end) begin
       done_q.qid     <= verdict_i.qid;
       done_q.outcome <= verdict_i.outcome;
+      done_q.why     <= verdict_i.why;
     end
     if (step && piece != '0) begin
       pay_o.func <= verdict_i.func;

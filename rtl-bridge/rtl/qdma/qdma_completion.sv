@@ -85,6 +85,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   output logic               completion_out_o,        // became a ring entry
   output logic               completion_error_o,      // which has the error bit; with completion_out_o
   output logic               completion_dropped_o,    // did not
+  output drop_e              completion_why_o,        // why; with completion_dropped_o
   output logic               status_out_o,            // status word decided
   output logic               idle_o                   // nothing under way or waiting, no timer runs
 );
@@ -113,6 +114,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
   assign frame_done_ready_o = 1'b1;
   logic         entry_valid, entry_ready, join_drop;
   outcome_e     entry_outcome;
+  drop_e        entry_why, why;
   logic  [63:0] entry_data;
   qid_t         entry_qid;
   logic         expire_valid, expire_ready, line_valid, line_urgent, line_ready;
@@ -124,7 +126,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .cpl_valid_i(s_axis_cpl_tvalid), .cpl_data_i(s_axis_cpl_tdata[63:0]), .cpl_qid_i(s_axis_cpl_ctrl_qid),
     .cpl_pkt_id_i(s_axis_cpl_ctrl_wait_pld_pkt_id), .cpl_ready_o(s_axis_cpl_tready),
     .frame_valid_i(frame_done_valid_i), .frame_i(frame_done_i),
-    .entry_valid_o(entry_valid), .entry_data_o(entry_data), .entry_qid_o(entry_qid), .entry_outcome_o(entry_outcome),
+    .entry_valid_o(entry_valid), .entry_data_o(entry_data), .entry_qid_o(entry_qid), .entry_outcome_o(entry_outcome), .entry_why_o(entry_why),
     .entry_ready_i(entry_ready), .drop_o(join_drop), .fault_o(join_fault_o), .idle_o(join_idle)
   );
 
@@ -167,6 +169,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
         op_d.qid     = entry_qid;
         op_d.data    = entry_data;
         op_d.outcome = entry_outcome;
+        op_d.why     = entry_why;
       end else begin
         op_valid_d = 1'b0;
       end
@@ -211,7 +214,8 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
     .queue_i(queue), .queue_we_o(queue_we), .queue_o(queue_next),
     .word_we_o(word_we), .word_index_o(word_index), .word_o(word),
     .notice_valid_o(notice_valid), .notice_o(notice),
-    .timer_start_o(timer_start), .timer_stop_o(timer_stop), .timer_ticks_o(timer_ticks), .fault_o(kind), .drop_o(drop)
+    .timer_start_o(timer_start), .timer_stop_o(timer_stop), .timer_ticks_o(timer_ticks), .fault_o(kind), .drop_o(drop),
+    .why_o(why)
   );
 
   always_ff @(posedge clk) if (queue_we) queue_mem[index] <= queue_next;
@@ -311,6 +315,7 @@ module qdma_completion import qdma_pkg::*, qdma_completion_pkg::*; #(
       status_out_o         <= notice_valid && notice.status;
       drop_left_q          <= (drop && join_drop) || (drop_left_q && (drop || join_drop));
     end
+    completion_why_o <= drop ? why : DropLate;
     if (word_we) completion_error_o <= op_q.outcome == FrameFailed;
   end
 

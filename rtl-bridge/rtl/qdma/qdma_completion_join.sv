@@ -28,6 +28,7 @@ module qdma_completion_join import qdma_pkg::*; #(
   output logic        [63:0] entry_data_o,
   output qid_t               entry_qid_o,
   output outcome_e           entry_outcome_o,         // of its frame
+  output drop_e              entry_why_o,             // if that is lost
   input  wire                entry_ready_i,
   // Events
   output logic               drop_o,                  // a completion was dropped, same cycle
@@ -64,6 +65,7 @@ module qdma_completion_join import qdma_pkg::*; #(
   typedef struct packed {
     qid_t     qid;
     outcome_e outcome;
+    drop_e    why;
   } frame_t;
 
   frame_t      frame_mem [1 << 16];
@@ -71,7 +73,7 @@ module qdma_completion_join import qdma_pkg::*; #(
   logic [15:0] done_q;                                // the last frame that is done
   logic [15:0] joined_q;                              // the last frame whose completion came
 
-  always_ff @(posedge clk) if (frame_valid_i) frame_mem[frame_i.pkt_id] <= '{qid: frame_i.qid, outcome: frame_i.outcome};
+  always_ff @(posedge clk) if (frame_valid_i) frame_mem[frame_i.pkt_id] <= '{qid: frame_i.qid, outcome: frame_i.outcome, why: frame_i.why};
   assign frame = frame_mem[cpl.pkt_id];
 
   // ---- The completion at the head.
@@ -92,6 +94,7 @@ module qdma_completion_join import qdma_pkg::*; #(
   assign entry_data_o   = cpl.data;
   assign entry_qid_o    = cpl.qid;
   assign entry_outcome_o = blind ? FrameWritten : frame.outcome;
+  assign entry_why_o     = frame.why;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin

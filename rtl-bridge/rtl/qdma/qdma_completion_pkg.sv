@@ -68,6 +68,7 @@ package qdma_completion_pkg;
     qid_t        qid;
     logic [63:0] data;                                 // OpEntry: low 8 bytes; OpBell: as written, in 31:0
     outcome_e    outcome;                              // OpEntry: of its frame
+    drop_e       why;                                  // OpEntry: if that is lost
   } op_t;
 
   // ---- What an operation tells moderation.

@@ -28,7 +28,8 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
   output logic                  timer_stop_o,
   output logic           [15:0] timer_ticks_o,
   output fault_e                fault_o,
-  output logic                  drop_o                // the completion becomes no entry
+  output logic                  drop_o,               // the completion becomes no entry
+  output drop_e                 why_o                 // with drop_o
 );
   // ---- Faults for the alarm tests: 11 wraps one entry late, 12 keeps the color, 13 takes the slot before the status slot,
   // 17 leaves the line of an invalidated queue for later. ----
@@ -76,6 +77,7 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
     wrapped   = 1'b0;
     line_due  = 1'b0;
     drop_o    = 1'b0;
+    why_o     = DropNone;
     fault_o   = FaultNone;
     if (op_valid_i) begin
       unread = ring_distance(queue_i.ctxt.cidx, queue_i.ctxt.pidx, entries);
@@ -84,12 +86,19 @@ module qdma_completion_update import qdma_pkg::*, qdma_completion_pkg::*; (
           if (!in_range_i || !queue_i.ctxt.valid) begin
             drop_o  = 1'b1;
             fault_o = FaultCmptInvalidQueue;
+            unique case (op_i.outcome)
+              FrameLost:   why_o = op_i.why;
+              FrameFailed: why_o = DropFailed;
+              default:     why_o = DropCmptInvalidQueue;
+            endcase
           end else if (op_i.outcome == FrameLost) begin
             drop_o  = 1'b1;
+            why_o   = op_i.why;
           end else if (ring_size < 16'd3 || queue_i.ctxt.pidx >= entries - 16'd1 ||
                        (unread >= entries - 16'd2 && !queue_i.ctxt.ovf_chk_dis)) begin
             drop_o            = 1'b1;
             fault_o           = FaultCmptRingFull;
+            why_o             = DropCmptRingFull;
             happened          = EventOverflow;
             ringed.ctxt.valid = 1'b0;
             ringed.ctxt.err   = ErrOverflow;

@@ -146,8 +146,8 @@ module qdma_engine
   input  wire          s_axis_cpl_ctrl_no_wrb_marker,
   output logic         s_axis_cpl_tready,
 
-  // Monitors, one cycle each: a completion became a ring entry, with the error bit or without; one did not, and why (2 its
-  // frame was lost or never came, 3 no such queue, 4 ring full); an H2C descriptor was refused, so that no frame comes of it
+  // Monitors, one cycle each: a completion became a ring entry, with the error bit or without; one did not, and why
+  // (qdma_pkg::drop_e); an H2C descriptor was refused, so that no frame comes of it
   output logic         mon_cmpt_entry_valid,
   output logic         mon_cmpt_entry_err,
   output logic         mon_cmpt_drop_valid,
@@ -197,6 +197,7 @@ module qdma_engine
   logic             c2h_desc_busy, h2c_desc_busy, c2h_busy, completion_busy, h2c_busy;
   logic      [11:0] error_irq_func;
   logic      [10:0] error_irq_vector;
+  drop_e            completion_why;
   logic             no_desc, completion_in, completion_out, completion_error, completion_dropped, status_out;
 
   qdma_registers #(.NumQueue(NUM_QUEUE), .NumFunc(NUM_PHYS_FUNC), .Sources(Sources)) u_registers (
@@ -317,6 +318,7 @@ module qdma_engine
     .irq_valid_o(irq_in_valid[0]), .irq_o(irq[0]), .irq_ready_i(irq_in_ready[0]),
     .fault_o(fault[FaultCompletion]), .join_fault_o(fault[FaultJoin]), .completion_in_o(completion_in),
     .completion_out_o(completion_out), .completion_error_o(completion_error), .completion_dropped_o(completion_dropped),
+    .completion_why_o(completion_why),
     .status_out_o(status_out), .idle_o(completion_idle)
   );
 
@@ -369,13 +371,7 @@ module qdma_engine
     mon_cmpt_entry_err      <= completion_error;
     mon_cmpt_drop_valid     <= rstn && completion_dropped;
     mon_h2c_drop_qdma_valid <= rstn && fault[FaultH2c].kind == FaultZeroLength;
-    if (completion_dropped) begin
-      unique case (fault[FaultCompletion].kind)
-        FaultCmptInvalidQueue: mon_cmpt_drop_reason <= 4'd3;
-        FaultCmptRingFull:     mon_cmpt_drop_reason <= 4'd4;
-        default:               mon_cmpt_drop_reason <= 4'd2;
-      endcase
-    end
+    mon_cmpt_drop_reason    <= completion_why;
   end
 
   // ---- Rules of use ----

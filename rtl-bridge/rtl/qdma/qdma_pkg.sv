@@ -133,10 +133,22 @@ package qdma_pkg;
     FrameFailed  = 2'd1,                               // its queue is in error: a completion with the error bit is due
     FrameLost    = 2'd2                                // dropped; so is its completion
   } outcome_e;
+  // Why no completion entry came of a frame; the numbers are those of mon_cmpt_drop_reason.
+  typedef enum logic [3:0] {
+    DropNone             = 4'd0,
+    DropLate             = 4'd1,                       // the completion's frame is past
+    DropInvalidQueue     = 4'd2,                       // the frame's queue is not enabled, or does not exist
+    DropCmptInvalidQueue = 4'd3,                       // the completion's queue is not valid, or does not exist
+    DropCmptRingFull     = 4'd4,
+    DropTooLong          = 4'd5,                       // the frame wants more buffers than one may have
+    DropStopped          = 4'd6,                       // its queue was stopped while it waited
+    DropFailed           = 4'd7                        // its queue is in error, and so is the completion's
+  } drop_e;
   typedef struct packed {
     logic [15:0] pkt_id;                               // first frame 1, +1 each, wraps at 16 bits
     qid_t        qid;
     outcome_e    outcome;
+    drop_e       why;                                  // FrameLost only
   } frame_done_t;
 
   // ---- A descriptor queue as qdma_desc_engine shows it.

@@ -250,11 +250,15 @@ impl Monitors {
     }
 }
 
-/// `mon_cmpt_drop_reason`. Source: rtl/qdma/qdma_engine.sv.
+/// `mon_cmpt_drop_reason`. Source: rtl/qdma/qdma_pkg.sv, `drop_e`.
 fn drop_reason(reason: usize) -> DropReason {
     match reason {
+        1 => DropReason::NoCompletion,
         3 => DropReason::CompletionInvalidQueue,
         4 => DropReason::CompletionRingFull,
+        5 => DropReason::TooLong,
+        6 => DropReason::QueueStopped,
+        7 => DropReason::DmaFault,
         _ => DropReason::InvalidQueue,
     }
 }
