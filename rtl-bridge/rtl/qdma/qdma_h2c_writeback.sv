@@ -15,7 +15,8 @@
 // Throughput: 1 look-up a cycle; a word takes 3 cycles, of which frames lose 1. While frames come thick (8 in the FIFO)
 // words keep 16 cycles' distance. Outputs to the host are registers.
 //
-// Fence: fence_busy_o stays high until the word that was decided before is taken, its interrupt with it.
+// Fence: fence_busy_o stays high until the stop and the word that were decided before are taken, the word's interrupt with
+// it. What other queues bring meanwhile does not prolong it.
 // Source: qdma.md sections 5.5, 7.3 and 8.
 `include "onic_assert.svh"
 `default_nettype none
@@ -301,15 +302,24 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   assign idle_o = !end_valid && !due_valid && word_free && !end_now && !stop_valid_o && !settle_q && !zero_done_q;
 
   // ---- Fence ----
-  logic fence_q;
-  wire  settled = word_free && !end_now && !stop_valid_o;
+  // Between two words there is a cycle with neither word nor interrupt, and one stop follows another only when it was taken.
+  logic fence_stop_q, fence_word_q;                    // a stop, a word of before the pulse is under way
+  wire  stop_end  = stop_valid_o && stop_ready_i;
+  wire  word_idle = !cmp_valid_o && !irq_due_q;
 
   always_ff @(posedge clk) begin
-    if (!rstn)                         fence_q <= 1'b0;
-    else if (fence_i && !fault_fence)  fence_q <= !settled;
-    else if (settled)                  fence_q <= 1'b0;
+    if (!rstn) begin
+      fence_stop_q <= 1'b0;
+      fence_word_q <= 1'b0;
+    end else if (fence_i && !fault_fence) begin
+      fence_stop_q <= stop || (stop_valid_o && !stop_end);
+      fence_word_q <= word_write || word_irq || !word_idle;
+    end else begin
+      if (stop_end)  fence_stop_q <= 1'b0;
+      if (word_idle) fence_word_q <= 1'b0;
+    end
   end
-  assign fence_busy_o = (fence_i && !fault_fence) || fence_q;
+  assign fence_busy_o = (fence_i && !fault_fence) || fence_stop_q || fence_word_q;
 
   wire unused_look = ^{look2_i.count, look2_i.desc};
 
