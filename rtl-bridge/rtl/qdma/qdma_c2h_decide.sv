@@ -101,7 +101,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   logic [4:0]  popped_q;                               // while popping
   logic [15:0] rest_q;                                 // bytes for which no buffer was popped
   logic [15:0] size_q;
-  logic [7:0]  generation_q;
+  generation_t generation_q;
   wire [15:0]  room_now = popping_o ? size_q : size;
   wire intact = look_i.enabled && !look_i.failed && look_i.generation == generation_q && look_i.count != '0;
   wire go_on  = here && popping_o && intact;

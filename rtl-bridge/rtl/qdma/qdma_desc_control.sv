@@ -44,7 +44,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   // A read failed; a queue's context can't be served (levels, until control_o)
   input  wire            failed_i,
   input  wire qid_t      failed_qid_i,
-  input  wire      [7:0] failed_generation_i,
+  input  wire generation_t failed_generation_i,
   input  wire fault_e    failed_fault_i,
   input  wire            impossible_i,
   input  wire qid_t      impossible_qid_i,
@@ -318,7 +318,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   assign control_o   = touches;
   assign flush_o     = touches && flush;
   assign news_o      = touches && (flush || run != run_d || fails || op_q == OpContext || fault_d.kind != FaultNone);
-  assign origin_o    = '{run: run_d, generation: queue_i.origin.generation + 8'(flush || run != run_d || fails),
+  assign origin_o    = '{run: run_d, generation: queue_i.origin.generation + generation_t'(flush || run != run_d || fails),
                          ring_select: software_d.ctxt.ring_select, start: flush ? start : queue_i.origin.start};
 
   always_ff @(posedge clk) begin

@@ -83,6 +83,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   input  wire            done_valid_i,
   input  wire qid_t           done_qid_i,
   input  wire index_t         done_cidx_i,
+  input  wire generation_t    done_generation_i,       // of the queue to which they belonged
   // A consumer met an error: err |= stop_err_i, the queue stops
   input  wire            stop_valid_i,
   input  wire qid_t           stop_qid_i,
@@ -169,7 +170,7 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
   software_t software     [3];
   qid_t      look_qid_q   [2];
   logic      arm          [2];
-  logic [7:0] failed_generation;
+  generation_t failed_generation;
   fault_e    failed_fault;
 
   assign software_rd[0]  = 1'b1;
@@ -262,14 +263,14 @@ module qdma_desc_engine import qdma_pkg::*, qdma_desc_pkg::*; #(
     if (control_news || delivered_wr) news_qid_o <= control_news ? qid[AtControl] : qid[AtRetire];
   end
 
-  // ---- Done. It counts only for a queue that runs: one that was flushed has begun anew. ----
+  // ---- Done. It counts only for a queue that runs as it did then: one that was flushed has begun anew. ----
   logic done_wr;
   assign qid[AtDone] = done_qid_i;
-  assign done_wr     = done_valid_i && queue[AtDone].origin.run;
+  assign done_wr     = done_valid_i && queue[AtDone].origin.run && queue[AtDone].origin.generation == done_generation_i;
 
   // ---- Look-up: the queue as it is in the cycle of look_qid_i, and as the cycle's pop leaves it. ----
   popped_t      look_popped  [2];
-  logic   [7:0] generation_q [2];
+  generation_t  generation_q [2];
   index_t       head_index_q [2];
   slot_t        count_q      [2];
   logic [127:0] look_desc;

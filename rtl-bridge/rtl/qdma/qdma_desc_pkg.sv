@@ -50,7 +50,7 @@ package qdma_desc_pkg;
   // Written by control only.
   typedef struct packed {
     logic       run;                                   // qen, rung and no error
-    logic [7:0] generation;
+    generation_t generation;
     logic [3:0] ring_select;
     index_t     start;                                 // cidx when the queue was flushed
   } origin_t;
@@ -90,7 +90,7 @@ package qdma_desc_pkg;
   // A read in flight.
   typedef struct packed {
     qid_t       qid;
-    logic [7:0] generation;
+    generation_t generation;
     slot_t      slot;                                  // of the first descriptor
     slot_t      count;                                 // descriptors, 1 to 256
     index_t     next;                                  // ring index behind the last

@@ -8,7 +8,7 @@
 //
 // Fence: busy from the cycle after the pulse until all reads that were sent before are retired.
 //
-// Generations have 8 bits. A read can't meet its own generation again: a queue needs context commands for that, each of them
+// A read can't meet its own generation again: a queue needs context commands for that, each of them
 // followed by a fence that waits for the read.
 `include "onic_assert.svh"
 `default_nettype none
@@ -37,7 +37,7 @@ module qdma_desc_tags import qdma_pkg::*, qdma_desc_pkg::*; #(
   output logic           delivered_wr_o,
   output delivered_t     delivered_o,
   output logic           failed_o,                     // level: the head's read has failed
-  output logic     [7:0] failed_generation_o,
+  output generation_t    failed_generation_o,
   output fault_e         failed_fault_o,
   // Fence
   input  wire            fence_i,

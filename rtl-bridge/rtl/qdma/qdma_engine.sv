@@ -236,6 +236,7 @@ module qdma_engine
     .demand_valid_i(demand_valid), .demand_qid_i(demand_qid), .demand_count_i(demand_count),
     .look_qid_i(c2h_look_qid), .look_o(c2h_look), .look2_qid_i(c2h_look2_qid), .look2_o(c2h_look2),
     .pop_valid_i(c2h_pop_valid), .pop_qid_i(c2h_pop_qid), .done_valid_i(1'b0), .done_qid_i('0), .done_cidx_i('0),
+    .done_generation_i('0),
     .stop_valid_i(1'b0), .stop_qid_i('0), .stop_err_i('0), .stop_ready_o(c2h_stop_ready),
     .news_valid_o(c2h_news_valid), .news_qid_o(c2h_news_qid), .irq_disarm_valid_i(1'b0), .irq_disarm_qid_i('0),
     .err_sent_valid_i(1'b0), .err_sent_qid_i('0),
@@ -247,6 +248,7 @@ module qdma_engine
   logic        h2c_pop_valid, h2c_done_valid, h2c_stop_valid, h2c_stop_ready, h2c_news_valid, h2c_disarm_valid;
   logic        h2c_sent_valid;
   index_t      h2c_done_cidx;
+  generation_t h2c_done_generation;
   logic  [1:0] h2c_stop_err;
   desc_queue_t h2c_look, h2c_look2;
 
@@ -261,7 +263,7 @@ module qdma_engine
     .demand_valid_i(1'b0), .demand_qid_i('0), .demand_count_i('0),
     .look_qid_i(h2c_look_qid), .look_o(h2c_look), .look2_qid_i(h2c_look2_qid), .look2_o(h2c_look2),
     .pop_valid_i(h2c_pop_valid), .pop_qid_i(h2c_pop_qid), .done_valid_i(h2c_done_valid), .done_qid_i(h2c_done_qid),
-    .done_cidx_i(h2c_done_cidx), .stop_valid_i(h2c_stop_valid), .stop_qid_i(h2c_stop_qid), .stop_err_i(h2c_stop_err),
+    .done_cidx_i(h2c_done_cidx), .done_generation_i(h2c_done_generation), .stop_valid_i(h2c_stop_valid), .stop_qid_i(h2c_stop_qid), .stop_err_i(h2c_stop_err),
     .stop_ready_o(h2c_stop_ready), .news_valid_o(h2c_news_valid), .news_qid_o(h2c_news_qid),
     .irq_disarm_valid_i(h2c_disarm_valid), .irq_disarm_qid_i(h2c_disarm_qid), .err_sent_valid_i(h2c_sent_valid),
     .err_sent_qid_i(h2c_sent_qid), .fault_o(fault[FaultH2cDesc]),
@@ -353,7 +355,7 @@ module qdma_engine
     .fence_i(fence), .fence_busy_o(h2c_busy), .news_valid_i(h2c_news_valid), .news_qid_i(h2c_news_qid),
     .look_qid_o(h2c_look_qid), .look_i(h2c_look), .look2_qid_o(h2c_look2_qid), .look2_i(h2c_look2),
     .pop_valid_o(h2c_pop_valid), .pop_qid_o(h2c_pop_qid), .done_valid_o(h2c_done_valid), .done_qid_o(h2c_done_qid),
-    .done_cidx_o(h2c_done_cidx), .stop_valid_o(h2c_stop_valid), .stop_qid_o(h2c_stop_qid), .stop_err_o(h2c_stop_err),
+    .done_cidx_o(h2c_done_cidx), .done_generation_o(h2c_done_generation), .stop_valid_o(h2c_stop_valid), .stop_qid_o(h2c_stop_qid), .stop_err_o(h2c_stop_err),
     .stop_ready_i(h2c_stop_ready), .irq_disarm_valid_o(h2c_disarm_valid), .irq_disarm_qid_o(h2c_disarm_qid),
     .err_sent_valid_o(h2c_sent_valid), .err_sent_qid_o(h2c_sent_qid),
     .rd_valid_o(hp_data_req_valid_o), .rd_o(data_req), .rd_ready_i(hp_data_req_ready_i), .rsp_i(data_rsp_q),

@@ -37,6 +37,7 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic         done_valid_o,
   output qid_t         done_qid_o,
   output index_t       done_cidx_o,
+  output generation_t  done_generation_o,
   output logic         stop_valid_o,
   output qid_t         stop_qid_o,
   output logic   [1:0] stop_err_o,
@@ -111,7 +112,7 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
     .end_valid_i(end_valid), .end_i(ending), .end_room_o(end_room), .ended_o(ended),
     .zero_valid_i(zero_valid), .zero_i(zero), .zero_ready_o(zero_ready),
     .failed_valid_i(failed_valid), .failed_i(failed), .failed_ready_o(failed_ready),
-    .look2_qid_o, .look2_i, .done_valid_o, .done_qid_o, .done_cidx_o,
+    .look2_qid_o, .look2_i, .done_valid_o, .done_qid_o, .done_cidx_o, .done_generation_o,
     .stop_valid_o, .stop_qid_o, .stop_err_o, .stop_ready_i, .irq_disarm_valid_o, .irq_disarm_qid_o,
     .err_sent_valid_o, .err_sent_qid_o, .cmp_valid_o, .cmp_o, .cmp_ready_i, .irq_valid_o, .irq_o, .irq_ready_i, .fault_o,
     .idle_o(writeback_idle)

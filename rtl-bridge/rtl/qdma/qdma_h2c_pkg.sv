@@ -21,7 +21,7 @@ package qdma_h2c_pkg;
   // beat before it holds `shift` bytes and is joined with what follows. All other beats but the last are full.
   typedef struct packed {
     qid_t        qid;
-    logic  [7:0] generation;                           // of the queue when the descriptor was taken
+    generation_t generation;                           // of the queue when the descriptor was taken
     index_t      index;                                // of the descriptor
     index_t      next_index;                           // of the one behind it
     logic [31:0] mdata;
@@ -45,7 +45,7 @@ package qdma_h2c_pkg;
   typedef enum logic [1:0] {EndSent, EndUnsupported, EndPoisoned, EndZeroLength} end_e;
   typedef struct packed {
     qid_t       qid;
-    logic [7:0] generation;
+    generation_t generation;
     index_t     index;
     index_t     next_index;
     end_e       how;
@@ -54,7 +54,7 @@ package qdma_h2c_pkg;
   // ---- A queue that was found in error
   typedef struct packed {
     qid_t       qid;
-    logic [7:0] generation;                            // of the failure: one more than that of the queue's life
+    generation_t generation;                           // of the failure: one more than that of the queue's life
     index_t     start_index;                           // where that life began
   } failed_t;
 endpackage

@@ -144,7 +144,7 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
 
   // ---- Where a queue's life began ----
   typedef struct packed {
-    logic [7:0] generation;
+    generation_t generation;
     index_t     index;
   } first_t;
   first_t first, first_d;
@@ -182,7 +182,7 @@ module qdma_h2c_schedule import qdma_pkg::*, qdma_h2c_pkg::*; #(
     end
     if (ends && look_i.failed) begin
       failed_o <= '{qid: exam_qid_q, generation: look_i.generation,
-                    start_index: first_live[0] && first.generation + 8'd1 == look_i.generation ? first.index
+                    start_index: first_live[0] && first.generation + generation_t'(1) == look_i.generation ? first.index
                                                                                               : look_i.head_index};
     end
   end

@@ -47,6 +47,7 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   output logic        done_valid_o,
   output qid_t        done_qid_o,
   output index_t      done_cidx_o,
+  output generation_t done_generation_o,
   output logic        stop_valid_o,
   output qid_t        stop_qid_o,
   output logic  [1:0] stop_err_o,
@@ -150,7 +151,7 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
 
   // ---- What is kept of a queue ----
   typedef struct packed {
-    logic [7:0] generation;                            // to which the rest belongs
+    generation_t generation;                           // to which the rest belongs
     logic [9:0] since;                                 // descriptors completed since the last word, saturates
     index_t     done;                                  // descriptors before it are complete
     logic       told;                                  // the word of its failure was sent
@@ -172,7 +173,7 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   assign kept = kept_rdata[0];
   wire kept_now    = kept_live[0] && kept.generation == look2_i.generation;
   // A failure begins a new generation: what was kept of the one before still says what is complete.
-  wire kept_before = kept_live[0] && kept.generation + 8'd1 == look2_i.generation;
+  wire kept_before = kept_live[0] && kept.generation + generation_t'(1) == look2_i.generation;
 
   // ---- A frame's or a descriptor's end ----
   wire  end_now  = look_end_q || look_zero_q;
@@ -189,12 +190,13 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
   assign done_valid_o = complete;
   assign done_qid_o   = end_q.qid;
   assign done_cidx_o  = end_q.next_index;
+  assign done_generation_o = end_q.generation;
 
   // A failed queue is taken in when no look-up is to be settled. If nothing of its life is kept, it completed nothing.
   assign failed_ready_o = !end_now && !look_word_q;
   wire   failed         = failed_valid_i && failed_ready_o;
   wire   failed_new     = failed && !(kept_live[0] && (kept.generation == failed_i.generation
-                                                       || kept.generation + 8'd1 == failed_i.generation));
+                                                       || kept.generation + generation_t'(1) == failed_i.generation));
   assign due_push       = (due || failed) && !due_q[number];
   assign due_push_qid   = qid;
 
@@ -256,7 +258,7 @@ module qdma_h2c_writeback import qdma_pkg::*, qdma_h2c_pkg::*; #(
     kept_wr = complete || stop || word || failed_new;
     kept_d  = kept;
     if (failed_ready_o) begin
-      kept_d = '{generation: failed_i.generation - 8'd1, since: '0, done: failed_i.start_index, told: 1'b0};
+      kept_d = '{generation: failed_i.generation - generation_t'(1), since: '0, done: failed_i.start_index, told: 1'b0};
     end else if (look_word_q) begin
       kept_d.generation = look2_i.generation;
       kept_d.since      = '0;

@@ -21,6 +21,9 @@ package qdma_pkg;
   typedef logic [FuncWidth-1:0] func_t;
   typedef logic          [15:0] index_t;               // of a ring entry
   typedef logic          [63:0] addr_t;                // DMA address, bytes
+  // Of a queue: changes whenever it is cleared, invalidated, started or stopped. It comes round only after thousands of lives,
+  // so that a frame which the shell has not taken since an old one is not taken for one of the present.
+  typedef logic          [15:0] generation_t;
 
   // ---- Registers to engines. They may change at any time: look a table up when the context that names its entry is used.
   typedef struct packed {
@@ -156,7 +159,7 @@ package qdma_pkg;
     logic         enabled;                             // qen; count stays 0 until a doorbell came
     logic         failed;                              // err is not 0
     logic   [1:0] err;                                 // bit 0 descriptor, bit 1 data
-    logic   [7:0] generation;                          // changes whenever the queue is cleared, invalidated or started
+    generation_t  generation;
     func_t        func;
     addr_t        ring_base;
     logic  [15:0] ring_entries;                        // from the table now, the status entry included
