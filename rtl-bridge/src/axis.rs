@@ -205,6 +205,14 @@ impl Source {
         }
     }
 
+    /// In place of [`Source::drive`]: offer nothing new.
+    pub fn rest(&mut self, simulation: &mut Simulation) {
+        if self.valid && !self.presented {
+            self.valid = false;
+            simulation.set(self.tvalid, false);
+        }
+    }
+
     /// What the next edge takes.
     #[inline]
     pub fn look(&mut self, simulation: &Simulation) -> Taken {

@@ -47,6 +47,8 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   output verdict_t           verdict_o,
   input  wire                verdict_ready_i,
   output logic               popping_o,                // between a frame's first pop and its last
+  output logic               at_hand_o,                // a frame is here that is not decided
+  output logic               stopped_o,                // if not: the queue of the frame that was written last was stopped since
   output logic               no_desc_o
 );
   // ---- The frame at hand ----
@@ -58,7 +60,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   wire    known_queue = 32'(frame_q.qid) < NumQueue;
 
   assign frame_ready_o = take;
-  assign look_qid_o    = peek_i ? peek_qid_i : take ? frame_i.qid : frame_q.qid;
+  assign look_qid_o    = peek_i ? peek_qid_i : take && frame_valid_i ? frame_i.qid : frame_q.qid;
 
   always_ff @(posedge clk) begin
     if (!rstn) begin
@@ -129,6 +131,11 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
       generation_q <= look_i.generation;
     end
   end
+
+  // ---- After it: is its queue the one that it was? A failure does not touch a frame that is decided. ----
+  assign at_hand_o = valid_q;
+  assign stopped_o = !valid_q && looked_q && (!look_i.enabled || !ctxt_valid_i
+                                              || (!look_i.failed && look_i.generation != generation_q));
 
   // ---- Verdict ----
   assign verdict_valid_o = fail || lose || (pop_valid_o && last);

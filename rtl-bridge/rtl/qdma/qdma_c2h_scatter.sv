@@ -24,6 +24,7 @@ module qdma_c2h_scatter import qdma_pkg::*; import qdma_c2h_pkg::*; (
   input  wire            verdict_valid_i,
   input  wire verdict_t  verdict_i,
   output logic           verdict_ready_o,              // with the frame's last beat
+  input  wire            kill_i,                       // its queue was stopped: nothing more of it is written, it is lost
   // Its buffers
   output logic     [4:0] place_o,
   input  wire addr_t     addr_i,                       // of buffer place_o, same cycle
@@ -60,10 +61,11 @@ module qdma_c2h_scatter import qdma_pkg::*; import qdma_c2h_pkg::*; (
   logic  [4:0] place_q;                                // of the next buffer
 
   // ---- The piece of this cycle ----
-  wire         written    = verdict_i.outcome == FrameWritten;
+  wire         taken_up   = verdict_i.outcome == FrameWritten;    // it has buffers
+  wire         written    = taken_up && !kill_i;
   wire  [15:0] rest       = first_q ? verdict_i.len : rest_q;
   wire   [6:0] in_beat    = 7'd64 - (beat_last_i ? 7'(beat_mty_i) : 7'd0);
-  wire   [6:0] want       = !written ? 7'd0 : rest < 16'(in_beat) ? rest[6:0] : in_beat;
+  wire   [6:0] want       = !written ? 7'(lane_q) : rest < 16'(in_beat) ? rest[6:0] : in_beat;
   wire   [6:0] todo       = want - 7'(lane_q);
   wire addr_t  addr       = inside_q ? addr_q : addr_i;
   wire  [15:0] left       = inside_q ? left_q : verdict_i.buffer_size;
@@ -84,7 +86,7 @@ module qdma_c2h_scatter import qdma_pkg::*; import qdma_c2h_pkg::*; (
   assign beat_ready_o    = step && beat_end;
   assign verdict_ready_o = step && frame_end;
   assign place_o         = place_q;
-  assign free_o          = step && frame_end && written;
+  assign free_o          = step && frame_end && taken_up;
   assign free_count_o    = verdict_i.buffers;
 
   always_ff @(posedge clk) begin
@@ -137,8 +139,8 @@ module qdma_c2h_scatter import qdma_pkg::*; import qdma_c2h_pkg::*; (
     end
     if (step && frame_end) begin
       done_q.qid     <= verdict_i.qid;
-      done_q.outcome <= verdict_i.outcome;
-      done_q.why     <= verdict_i.why;
+      done_q.outcome <= taken_up && kill_i ? FrameLost : verdict_i.outcome;
+      done_q.why     <= taken_up && kill_i ? DropStopped : verdict_i.why;
     end
     if (step && piece != '0) begin
       pay_o.func <= verdict_i.func;

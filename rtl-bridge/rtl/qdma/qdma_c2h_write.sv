@@ -22,9 +22,10 @@
 // Latency: pay_valid_o 4 cycles after a beat was taken. Throughput: 1 beat a cycle and 1 cycle more for each split, so 1 frame
 // of one beat a cycle, on one queue or many. Back-pressure honoured everywhere. s_axis_c2h_tready is a register.
 //
-// Fence: frames whose first descriptor had been popped at the pulse are written to their end and handed to frame_done before
-// busy falls. So the shell must finish a frame that it has begun, and frame_done must be taken. A queue that is stopped
-// while the descriptors of a frame are being popped, one a cycle, loses that frame: no byte of it is written.
+// Fence: frames whose first descriptor had been popped and whose last beat had come at the pulse are written to their end and
+// handed to frame_done before busy falls; frame_done must be taken. A frame whose last beat the shell has not sent yet is
+// not waited for: if its queue was stopped it is lost from here on, else it goes on whenever the shell does. A queue that
+// is stopped while the descriptors of a frame are being popped, one a cycle, loses that frame: no byte of it is written.
 //
 // Fault of all kinds: cidx is 0, it says nothing about a frame. Left out: markers, the CRC (the top leaves tcrc, ctrl_marker,
 // ctrl_port_id, ctrl_ecc and ctrl_has_cmpt open).
@@ -138,11 +139,11 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .idle_o(context_idle));
 
   // ---- Decision ----
-  logic       put, undo, room, free, decided, verdict_room, verdict_valid, verdict_ready, popping;
+  logic       put, undo, room, free, decided, verdict_room, verdict_valid, verdict_ready, popping, at_hand, stopped;
   addr_t      put_addr, addr;
   logic [4:0] undo_count, free_count, place;
   verdict_t   verdict_in, verdict;
-  wire  [4:0] unused_verdicts;
+  logic [4:0] verdicts;
 
   qdma_c2h_decide #(.NumQueue(NumQueue), .DropNoDesc(DropNoDesc)) u_decide (
     .clk, .rstn, .buffer_size_i(config_i.buffer_size),
@@ -151,7 +152,8 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .ctxt_valid_i(ctxt_valid), .ctxt_err_i(ctxt_err), .ctxt_size_index_i(ctxt_size_index),
     .pop_valid_o, .pop_qid_o, .demand_valid_o, .demand_qid_o, .demand_count_o,
     .put_o(put), .put_addr_o(put_addr), .undo_o(undo), .undo_count_o(undo_count), .room_i(room),
-    .verdict_valid_o(decided), .verdict_o(verdict_in), .verdict_ready_i(verdict_room), .popping_o(popping), .no_desc_o);
+    .verdict_valid_o(decided), .verdict_o(verdict_in), .verdict_ready_i(verdict_room), .popping_o(popping), .at_hand_o(at_hand),
+    .stopped_o(stopped), .no_desc_o);
 
   qdma_c2h_buffers u_buffers (
     .clk, .rstn, .put_i(put), .put_addr_i(put_addr), .undo_i(undo), .undo_count_i(undo_count), .room_o(room),
@@ -161,7 +163,7 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .clk, .rstn,
     .wr_en_i(decided), .wr_data_i(verdict_in), .wr_ready_o(verdict_room),
     .rd_valid_o(verdict_valid), .rd_data_o(verdict), .rd_en_i(verdict_ready),
-    .count_o(unused_verdicts));
+    .count_o(verdicts));
 
   // ---- Writes ----
   logic frame_end;
@@ -170,15 +172,27 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .clk, .rstn,
     .beat_valid_i(beat_valid), .beat_data_i(beat_data), .beat_last_i(beat_last), .beat_mty_i(beat_mty),
     .beat_ready_o(beat_ready),
-    .verdict_valid_i(verdict_valid), .verdict_i(verdict), .verdict_ready_o(verdict_ready),
+    .verdict_valid_i(verdict_valid), .verdict_i(verdict), .verdict_ready_o(verdict_ready), .kill_i(kill_left_q == 5'd1),
     .place_o(place), .addr_i(addr), .free_o(free), .free_count_o(free_count),
     .pay_valid_o, .pay_o, .pay_ready_i, .frame_done_valid_o, .frame_done_o, .frame_done_ready_i,
     .frame_end_o(frame_end), .fault_o);
+
+  // ---- The youngest frame, if it is decided and its last beat has not come. If its queue is stopped it is lost; its verdict is
+  // the last of those in the FIFO. ----
+  logic [4:0] kill_left_q;                            // verdicts up to and with that of the lost frame
+  wire        partial = mid_frame_q && !frame_valid && !at_hand && open_q != '0;
+
+  always_ff @(posedge clk) begin
+    if (!rstn)                                            kill_left_q <= '0;
+    else if (kill_left_q == '0 && partial && stopped)     kill_left_q <= verdicts - 5'(verdict_ready);
+    else if (kill_left_q != '0 && verdict_ready)          kill_left_q <= kill_left_q - 1'b1;
+  end
 
   // ---- Fence: how many decided frames must still end. Taken two cycles after the pulse, when no look-up from before it
   // decides any more, and not amid a frame's pops: if that frame is taken back, nobody must wait for it. ----
   logic [1:0] settle_q;
   logic       snap_q;                                 // the count is still to be taken
+  logic       drain_q;                                // what was written of a partial frame is still to be taken
   logic [5:0] open_q, due_q;                          // frames: decided and not ended; those of them that the fence awaits
   wire  [5:0] open_d   = open_q + 6'(decided) - 6'(frame_end);
   wire        snapshot = snap_q && settle_q == '0 && !popping;
@@ -187,6 +201,7 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     if (!rstn) begin
       settle_q     <= '0;
       snap_q       <= 1'b0;
+      drain_q      <= 1'b0;
       open_q       <= '0;
       due_q        <= '0;
       fence_busy_o <= 1'b0;
@@ -195,9 +210,11 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
       settle_q <= {settle_q[0], fence_i};
       if (fence_i)       snap_q <= 1'b1;
       else if (snapshot) snap_q <= 1'b0;
-      if (snapshot)                         due_q <= open_d;
+      if (snapshot)                         due_q <= open_d - 6'(partial);
       else if (frame_end && due_q != '0)    due_q <= due_q - 1'b1;
-      fence_busy_o <= !fault_fence && (fence_i || snap_q || due_q != '0);
+      if (snapshot) drain_q <= partial;
+      else if (due_q == '0 && (!pay_valid_o || pay_ready_i) && !(kill_left_q == '0 && partial && stopped)) drain_q <= 1'b0;
+      fence_busy_o <= !fault_fence && (fence_i || snap_q || due_q != '0 || drain_q);
     end
   end
 
@@ -205,7 +222,7 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   assign idle_o = context_idle && !beat_valid && !mid_frame_q && open_q == '0 && !frame_done_valid_o;
 
   `ONIC_ASSERT(FramesFit_A, clk, rstn, !(beat_in && !mid_frame_q && !frame_room), "more frames inside than beats")
-  `ONIC_ASSERT(OpenFrames_A, clk, rstn, open_q <= 6'd32, "more frames are decided than their FIFOs hold")
+  `ONIC_ASSERT(OpenFrames_A, clk, rstn, open_q <= 6'd18, "more frames are decided than their FIFOs hold")
 
   wire unused_config = ^config_i;                     // all of it but the buffer sizes
 endmodule

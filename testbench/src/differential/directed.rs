@@ -3,19 +3,25 @@
 //! Each takes an engine just out of power-up and says what is wrong with it, as the acceptance checks of [`super::golden`].
 
 use models::stream::{C2hCompletion, C2hFrame};
+use regs::context::{ContextOp, ContextSelector as S, TriggerMode};
 use regs::descriptor::H2cStatus;
+use regs::doorbell::CompletionCidx;
 use regs::{Qid, qdma_csr as csr};
 
-use super::bed::{Bed, F0};
+use super::bed::{Bed, Bench, F0};
 use super::campaign::Maker;
+use super::engine::{Hold, Shape};
 use super::golden::{Check, expect, programmed, sound};
 use super::queue::{RxQueue, RxSpec, Tables, TxQueue, TxSpec, u64_at, user_bits};
 
 /// All of them.
-pub const DIRECTED: [Check; 3] = [
+pub const DIRECTED: [Check; 6] = [
     Check { name: "directed-fault-meets-clear", run: fault_meets_clear },
     Check { name: "directed-writeback-interval", run: writeback_interval },
     Check { name: "directed-length-mismatch", run: length_mismatch },
+    Check { name: "directed-command-amid-traffic", run: command_amid_traffic },
+    Check { name: "directed-command-amid-a-frame", run: command_amid_a_frame },
+    Check { name: "directed-timers", run: timers },
 ];
 
 /// Longer than anything takes that a check here does not wait for by itself, ns.
@@ -149,6 +155,147 @@ fn length_mismatch(make: Maker<'_>) -> Result<String, String> {
     }
     sound(&mut bench)?;
     Ok(format!("{tried} frames"))
+}
+
+/// A context command may take so long, ns, whatever others do: host memory's latency and more.
+const COMMAND_NS: u64 = 8_000;
+
+/// A command, and that it is done in time.
+fn timely(bench: &mut Bench, selector: S, op: ContextOp, qid: Qid) -> Result<u64, String> {
+    let begin = bench.now();
+    bench.command(selector, op, qid.0);
+    sound(bench)?;
+    let took = (bench.now() - begin) / 1000;
+    expect(&format!("{op:?} of {selector:?} is done in {COMMAND_NS} ns (it took {took})"), took <= COMMAND_NS, true)?;
+    Ok(took)
+}
+
+/// A command waits for what was under way when it was given, and not for what other queues bring meanwhile: one that sends a
+/// frame a cycle must not hold it up.
+fn command_amid_traffic(make: Maker<'_>) -> Result<String, String> {
+    const FRAMES: u16 = 4_000;
+    let mut longest = 0;
+    // Host and stalls differ from seed to seed.
+    for seed in 0..8 {
+        let mut bench = Bench::new(make(&Shape { queues: 512, functions: 2, seed })?);
+        Tables::ONIC.program(&mut bench);
+        bench.fmap(F0, 0, 64);
+        let mut tx = TxQueue::start(&mut bench, &Tables::ONIC, TxSpec::onic(F0, 1, 0));
+        let other = TxQueue::start(&mut bench, &Tables::ONIC, TxSpec::onic(F0, 2, 0));
+        for _ in 0..FRAMES {
+            tx.send(&mut bench, &[3; 60]);
+        }
+        // Frames wait inside, and then leave as fast as the stream takes them.
+        bench.hold(Hold::H2cStream, true);
+        tx.kick(&mut bench);
+        bench.run_ns(LONG_NS);
+        bench.hold(Hold::H2cStream, false);
+        for (selector, op) in [(S::SwDescH2c, ContextOp::Invalidate), (S::SwDescH2c, ContextOp::Clear)] {
+            longest = longest.max(timely(&mut bench, selector, op, other.spec.qid)?);
+        }
+        expect("it settles", bench.settle(QUIET_PS, LIMIT_PS), true)?;
+        expect("frames", bench.take_h2c().len(), FRAMES.into())?;
+        sound(&mut bench)?;
+    }
+    Ok(format!("a command took {longest} ns at most"))
+}
+
+/// A command needs nothing of the shell: neither for the queue of a frame that it has begun, which is then lost, nor for
+/// another one, which leaves the frame alone.
+fn command_amid_a_frame(make: Maker<'_>) -> Result<String, String> {
+    let mut bench = programmed(make)?;
+    let mut longest = 0;
+    for (number, bytes) in [65, 128, 300, 1500, 5000, 9000].into_iter().enumerate() {
+        let data: Vec<u8> = (0..bytes).map(|at| (at % 241) as u8).collect();
+        let mut queues = [0, 1, 2].map(|at| {
+            let mut rx = RxQueue::start(&mut bench, &Tables::ONIC, RxSpec::onic(F0, 3 * number as u16 + at, 0));
+            rx.post(&mut bench, 8);
+            rx.arm(&mut bench);
+            rx
+        });
+        let [stopped, running, bystander] = &mut queues;
+        for (rx, whole) in [(&mut *running, true), (stopped, false)] {
+            bench.hold(Hold::C2hStream, true);
+            bench.receive(rx.spec.qid, &data, Some(rx.spec.qid));
+            bench.run_ns(LONG_NS);
+            let command = if whole { &*bystander } else { &*rx };
+            for selector in [S::SwDescC2h, S::HwDescC2h, S::CreditC2h, S::Prefetch, S::Completion] {
+                longest = longest.max(timely(&mut bench, selector, ContextOp::Invalidate, command.spec.qid)?);
+            }
+            command.free(&mut bench);
+            bench.hold(Hold::C2hStream, false);
+            expect("it settles", bench.settle(QUIET_PS, LIMIT_PS), true)?;
+            if whole {
+                let parts = data.chunks(rx.buffer_bytes.into()).zip(&rx.pool);
+                for (part, buffer) in parts {
+                    expect("the frame of the queue that runs", &bench.get(*buffer, part.len()), &part.to_vec())?;
+                }
+                let id = rx.entry(&mut bench, rx.cidx) >> 48;
+                expect("its completion", id != 0, true)?;
+            }
+            sound(&mut bench)?;
+        }
+        // The stream is in step: the next frame is whole.
+        bench.receive(running.spec.qid, &data, Some(running.spec.qid));
+        expect("it settles", bench.settle(QUIET_PS, LIMIT_PS), true)?;
+        let used = data.len().div_ceil(running.buffer_bytes.into());
+        for (part, buffer) in data.chunks(running.buffer_bytes.into()).zip(&running.pool[used..]) {
+            expect("the frame after it", &bench.get(*buffer, part.len()), &part.to_vec())?;
+        }
+        sound(&mut bench)?;
+    }
+    Ok(format!("a command took {longest} ns at most"))
+}
+
+/// How late a timer may be, ns, beyond what a frame and a notification take: a slot of the wheel.
+const LATE_NS: u64 = 3_000;
+
+/// How late one may be that was made shorter, ns: a round of the wheel of 4096 cycles. Source: docs/qdma-decisions.md 15.
+const ROUND_NS: u64 = 4 * 4096;
+
+/// A timer ends at its length, be it longer or shorter than the one before.
+fn timers(make: Maker<'_>) -> Result<String, String> {
+    let mut bench = programmed(make)?;
+    let mut spec = RxSpec::onic(F0, 0, 0);
+    (spec.cmpl.trigger_mode, spec.cmpl.full_upd) = (TriggerMode::UserTimerCount, true);
+    let mut rx = RxQueue::start(&mut bench, &Tables::ONIC, spec);
+    rx.post(&mut bench, 1022);
+    bench.write(F0, csr::INTERRUPT_TIMER_TICK, 1);
+    bench.set_table(csr::C2H_COUNTER_THRESHOLD, 0, 3);
+    let (mut before, mut worst) = (0, 0);
+    for (number, ticks) in [1, 100, 4090, 4096, 4097, 5000, 250, 60_000, 20, 9000, 3].into_iter().enumerate() {
+        bench.set_table(csr::C2H_TIMER_COUNT, 0, ticks);
+        let value = CompletionCidx {
+            cidx: rx.cidx,
+            trigger_mode: TriggerMode::UserTimerCount,
+            en_stat_desc: true,
+            irq_arm: true,
+            ..CompletionCidx::default()
+        };
+        rx.ring_cidx(&mut bench, value);
+        bench.run_ns(LONG_NS);
+        bench.take_interrupts();
+        let begin = bench.now();
+        // By turns the timer ends, or it is stopped by the count and stays where it was in the wheel.
+        let frames = if number % 3 == 2 { 3 } else { 1 };
+        for _ in 0..frames {
+            bench.receive(rx.spec.qid, &[1; 60], Some(rx.spec.qid));
+        }
+        bench.run_ns(4 * u64::from(ticks) + LONG_NS + ROUND_NS);
+        let seen = bench.take_interrupts();
+        expect(&format!("interrupts with a timer of {ticks} cycles"), seen.len(), 1)?;
+        let length = if frames == 1 { 4 * u64::from(ticks) } else { 0 };
+        let after = seen[0].at.0.saturating_sub(begin.0) / 1000;
+        let late = if u64::from(ticks) < before { LATE_NS + ROUND_NS } else { LATE_NS };
+        if !(length..=length + late).contains(&after) {
+            return Err(format!("a timer of {ticks} cycles, {length} ns, ended {after} ns after the frame"));
+        }
+        worst = worst.max(after - length);
+        before = u64::from(ticks);
+        (0..frames).for_each(|_| rx.consume());
+    }
+    sound(&mut bench)?;
+    Ok(format!("{worst} ns late at most, the frame's own time included"))
 }
 
 #[cfg(test)]

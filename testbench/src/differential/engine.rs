@@ -32,6 +32,9 @@ pub struct Shape {
 pub enum Hold {
     /// The shell takes no H2C frame.
     H2cStream,
+    /// The shell ends no C2H frame that it has begun, and begins no more than one. An engine to which frames come whole takes
+    /// no notice.
+    C2hStream,
     /// Host memory takes no payload. An engine without such a port takes no notice.
     PayloadWrites,
     /// Host memory takes no completion and no status word. An engine without such a port takes no notice.

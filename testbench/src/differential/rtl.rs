@@ -243,6 +243,7 @@ impl Engine for RtlEngine {
     fn hold(&mut self, place: Hold, on: bool) {
         match place {
             Hold::H2cStream => self.h2c.held = on,
+            Hold::C2hStream => self.c2h.held = on,
             Hold::PayloadWrites => self.engine.host.shut(WriteChannel::Payload, on),
             Hold::CompletionWrites => self.engine.host.shut(WriteChannel::Completions, on),
         }
@@ -281,6 +282,8 @@ struct C2hSource {
     completion: Option<C2hCompletion>,
     /// Its first beat was not taken yet.
     is_first: bool,
+    /// Frames stop after their first beat.
+    held: bool,
 }
 
 impl C2hSource {
@@ -293,6 +296,7 @@ impl C2hSource {
             waiting: VecDeque::new(),
             completion: None,
             is_first: false,
+            held: false,
         })
     }
 
@@ -312,6 +316,10 @@ impl C2hSource {
             self.source.load(frame.data, false);
         }
         if self.source.is_quiet() {
+            return false;
+        }
+        if self.held && !self.is_first && !self.source.is_presented() {
+            self.source.rest(simulation);
             return false;
         }
         self.source.drive(simulation);
