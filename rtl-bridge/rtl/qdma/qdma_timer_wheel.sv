@@ -3,12 +3,11 @@
 // A slot is 16 cycles; 256 slots make a round. A timer is in the list of its slot, whatever the round; when a slot is over,
 // its list is taken off and walked, one timer a cycle: timers that ended are offered, those of a later round go back, those
 // that were stopped fall out. Start and stop only change the timer's own word: one that is restarted stays in its old list
-// and moves when that list is walked. So time and lists stand still while no timer is in a list.
+// and moves when that list is walked; if it ends before that list's slot, the list is walked at once, out of turn. So time and lists stand still while no timer is in a list.
 //
 // Length: ticks * timer_tick cycles, as both are in the cycle after the start; 0 is allowed. A timer ends at
 // its length or up to 16 cycles after, and later by a cycle for each other timer in its slot.
-// If a timer is restarted with a shorter length while it is in a list, it stays there: it ends no earlier than the slot of
-// the list it is in, which is the slot of the length before, or of one round (4096 cycles) if that is nearer.
+// One that was restarted shorter may end up to 256 cycles later than that, which finding its old list takes.
 // Throughput: a start or stop each cycle; moves wait for them. expire_valid_o waits for expire_ready_i, and may be withdrawn
 // by a start or stop of the same queue, which the user must not issue in the cycle of the ready.
 //
@@ -50,6 +49,10 @@ module qdma_timer_wheel import qdma_pkg::*; #(
   queue_index_t head_mem [2 ** WheelBits];
   logic [NumQueue-1:0]       running_q, linked_q;
   logic [2 ** WheelBits-1:0] used_q;                  // slots whose list is not empty
+  slot_t        place_mem [NumQueue];                 // whose list the timer is in, void unless linked
+  logic [2 ** WheelBits-1:0] early_q;                 // slots whose list has a timer that ends before
+  logic                      any_early_q;
+  slot_t                     scan_q;                  // slot that is asked next whether it is one
 
   // ---- A command takes a cycle more, for the product.
   logic         start_q, stop_q;
@@ -82,7 +85,8 @@ module qdma_timer_wheel import qdma_pkg::*; #(
   link_t        after;                                // what follows chain_q
   cycle_t       chain_end, left;
 
-  logic  insert, fall_out, move, take;
+  logic  insert, fall_out, move, take, take_early, early;
+  logic  [TimeWidth-SlotBits-1:0] ahead;              // slots from the walk to the new end
   cycle_t end_new;
   slot_t put_slot;
   queue_index_t put_queue;
@@ -92,6 +96,9 @@ module qdma_timer_wheel import qdma_pkg::*; #(
     fall_out       = 1'b0;
     move           = 1'b0;
     take           = 1'b0;
+    take_early     = 1'b0;
+    early          = 1'b0;
+    ahead          = '0;
     expire_valid_o = 1'b0;
     end_new        = '0;
     after          = '0;
@@ -104,6 +111,9 @@ module qdma_timer_wheel import qdma_pkg::*; #(
       end_new   = now_q + cycle_t'(ticks_q) * cycle_t'(timer_tick_i);
       put_slot  = end_new[SlotBits +: WheelBits];
       put_queue = queue_q;
+      ahead     = end_new[TimeWidth-1:SlotBits] - walked_q;
+      early     = linked_q[queue_q] && ahead[TimeWidth-SlotBits-1:WheelBits] == '0
+                  && ahead[WheelBits-1:0] < slot_t'(place_mem[queue_q] - walked_q[WheelBits-1:0]);
     end
     if (chain_valid_q) begin
       after     = next_mem[chain_q];
@@ -122,6 +132,7 @@ module qdma_timer_wheel import qdma_pkg::*; #(
       end
     end else begin
       take = linked_count_q != '0 && walked_q != slot_time && !(insert && put_slot == walked_q[WheelBits-1:0]);
+      if (any_early_q && !take) take_early = early_q[scan_q] && !(insert && put_slot == scan_q);
     end
   end
 
@@ -141,6 +152,9 @@ module qdma_timer_wheel import qdma_pkg::*; #(
       now_q          <= '0;
       walked_q       <= '0;
       chain_valid_q  <= 1'b0;
+      early_q        <= '0;
+      any_early_q    <= 1'b0;
+      scan_q         <= '0;
     end else begin
       if (linked_count_q != '0) now_q <= now_q + 1'b1;
       if (insert || unlink) linked_count_q <= linked_count_q + (QueueWidth + 1)'(insert) - (QueueWidth + 1)'(unlink);
@@ -156,15 +170,30 @@ module qdma_timer_wheel import qdma_pkg::*; #(
         chain_valid_q <= used_q[walked_q[WheelBits-1:0]];
         used_q[walked_q[WheelBits-1:0]] <= 1'b0;
       end
+      if (take_early) begin
+        chain_valid_q   <= used_q[scan_q];
+        used_q[scan_q]  <= 1'b0;
+        early_q[scan_q] <= 1'b0;
+      end
+      if (any_early_q) begin
+        any_early_q <= early_q != '0;
+        if (!early_q[scan_q]) scan_q <= scan_q + 1'b1;
+      end
+      if (early) begin
+        early_q[place_mem[queue_q]] <= 1'b1;
+        any_early_q                 <= 1'b1;
+      end
       if (unlink || move) chain_valid_q <= after.more;
     end
     if (take)                chain_q <= head_mem[walked_q[WheelBits-1:0]];
+    else if (take_early)     chain_q <= head_mem[scan_q];
     else if (unlink || move) chain_q <= after.index;
   end
 
   always_ff @(posedge clk) if (start_q) end_mem[queue_q] <= end_new;
   always_ff @(posedge clk) if (put) next_mem[put_queue] <= '{more: used_q[put_slot], index: head_mem[put_slot]};
   always_ff @(posedge clk) if (put) head_mem[put_slot] <= put_queue;
+  always_ff @(posedge clk) if (put) place_mem[put_queue] <= put_slot;
 
   `ONIC_ASSERT(WheelIdle_A, clk, rstn, (linked_count_q == '0) == (linked_q == '0) || linked_count_q != '0,
                "timers are in lists that nobody walks")
