@@ -31,6 +31,8 @@ use crate::run::InFrame;
 
 /// From an interrupt to its poll, ps.
 const LATENCY_PS: u64 = 1_000_000;
+/// How long a poll runs on its CPU, ps: one that is due meanwhile overlaps with it, where polls can.
+const POLL_PS: u64 = 500_000;
 /// From a poll that used up its budget to the next, ps.
 const AGAIN_PS: u64 = 500_000;
 /// Between polls that the host plans by itself, ps.
@@ -533,8 +535,12 @@ impl<'a> Stage<'a> {
 
     fn run_polls(&mut self) -> Result<(), Over> {
         let now = self.now();
-        let due: Vec<Due> = self.polls.iter().copied().filter(|due| due.at <= now).collect();
-        self.polls.retain(|due| due.at > now);
+        // On CPUs of their own, a poll that is due while another runs begins before that one ends.
+        let overlaps = self.conditions.together && self.polls.iter().any(|due| due.at <= now);
+        let begins = if overlaps { now.saturating_add(POLL_PS) } else { now };
+        let (due, later) = std::mem::take(&mut self.polls).into_iter().partition(|due| due.at <= begins);
+        self.polls = later;
+        let due: Vec<Due> = due;
         if self.conditions.together && due.len() > 1 && due.iter().all(|one| one.func == due[0].func) {
             return self.poll_together(&due);
         }
