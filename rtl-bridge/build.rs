@@ -1,4 +1,4 @@
-//! Verilates the one top that is linked in, the 1/1 shell, and compiles the cxx glue; nothing else is C++.
+//! Verilates the one top that is linked in, the 1/1 card, and compiles the cxx glue; nothing else is C++.
 
 #[path = "build/mod.rs"]
 #[allow(dead_code)] // shared with the crate, which uses the rest of it
@@ -22,7 +22,7 @@ fn main() {
     }
     let cache = target_dir(&manifest).join("verilated");
     println!("cargo::rustc-env=ONIC_DEFAULT_CACHE={}", cache.display());
-    if let Err(error) = link_shell(&manifest, &cache) {
+    if let Err(error) = link_card(&manifest, &cache) {
         // One directive a line, or cargo would show the first line only.
         for line in error.to_string().lines() {
             println!("cargo::error={line}");
@@ -35,7 +35,7 @@ fn main() {
     }
 }
 
-fn link_shell(manifest: &Path, cache: &Path) -> Result<(), build::BuildError> {
+fn link_card(manifest: &Path, cache: &Path) -> Result<(), build::BuildError> {
     let workspace = manifest.parent().unwrap_or(manifest);
     let toolchain = Toolchain::discover(workspace)?;
     let builder = Builder {
@@ -45,7 +45,7 @@ fn link_shell(manifest: &Path, cache: &Path) -> Result<(), build::BuildError> {
         jobs: env("NUM_JOBS").parse().unwrap_or(1),
         progress: &|_, _, _| {},
     };
-    let library = builder.build(&TopSpec::shell(manifest, &ShellShape::default()), Kind::Linked)?;
+    let library = builder.build(&TopSpec::card(manifest, &ShellShape::default()), Kind::Linked)?;
     // Built anew when somebody removes it. Cargo runs a build script again when a watched file is younger than the script's
     // last start, which this one always would be; its name tells its contents, so its age may say nothing.
     age(&library.path);

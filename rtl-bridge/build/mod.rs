@@ -1,6 +1,6 @@
 //! From SystemVerilog to a library: Verilate, write the wrapper, compile, keep by content hash.
 //!
-//! One code for two users. `build.rs` includes this module by path and makes the 1/1 shell as a static archive; the
+//! One code for two users. `build.rs` includes this module by path and makes the 1/1 card as a static archive; the
 //! crate includes it as [`rtl_bridge::build`](crate::build) and makes every other shape, and later users' RTL, as a
 //! shared object that is loaded at run time. Both land in `target/verilated/HASH` (or `$ONIC_CACHE/HASH`), where HASH
 //! covers sources, flags, Verilator and compiler versions and this code's C++; a folder is written under another name

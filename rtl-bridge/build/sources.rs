@@ -61,8 +61,8 @@ impl TopSpec {
     }
 }
 
-/// Parameters of our shell, `rtl/onic_shell.f`, and of the card around it, `rtl/onic_card.f`. The default is the shape that
-/// is linked in.
+/// Parameters of our shell, `rtl/onic_shell.f`, and of the card around it, `rtl/onic_card.f`. The card of the default is
+/// linked in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ShellShape {
     /// PCIe functions, 1…4.

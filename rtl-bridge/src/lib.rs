@@ -2,7 +2,7 @@
 //!
 //! From the bottom up:
 //!
-//! * [`build`]: SystemVerilog to a library, kept by content hash. `build.rs` uses the same code for the 1/1 shell.
+//! * [`build`]: SystemVerilog to a library, kept by content hash. `build.rs` uses the same code for the 1/1 card.
 //! * [`tops`]: which tops there are, and how to get one: linked in, or built and loaded at run time.
 //! * [`verilated`]: a running top. Context, ports by name, waves, coverage, assertions as errors.
 //! * [`clock`]: edges of any number of clocks with exact rational periods.

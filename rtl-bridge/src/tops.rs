@@ -1,9 +1,10 @@
 //! Which tops there are, and how to get one.
 //!
-//! The 1/1 shell is linked into the program. Any other shape is built on first use and loaded; both come out as a
+//! The 1/1 card is linked into the program. Any other top is built on first use and loaded; both come out as a
 //! [`Library`], and nothing after that knows the difference.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use cxx::UniquePtr;
 
@@ -54,7 +55,7 @@ unsafe impl Send for Library {}
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// The shell that is linked in.
+    /// The card that is linked in.
     pub fn linked() -> Library {
         Library { factory: ffi::linked_factory() }
     }
@@ -117,22 +118,23 @@ impl Library {
     }
 }
 
-/// The shell of a shape: the linked one when it is that, else built or found in the cache, and loaded.
+/// The shell of a shape: built or found in the cache, and loaded.
 ///
 /// # Errors
 /// [`LoadError`].
 pub fn shell(shape: &ShellShape, progress: Progress) -> Result<Library, LoadError> {
-    if *shape == ShellShape::default() {
-        return Ok(Library::linked());
-    }
     build(&TopSpec::shell(crate_dir(), shape), progress).map(|(library, _)| library)
 }
 
-/// The whole card of a shape, shell and QDMA engine: built or found in the cache, and loaded.
+/// The whole card of a shape, shell and QDMA engine: the linked one when it is that, else built or found in the cache, and
+/// loaded.
 ///
 /// # Errors
 /// [`LoadError`].
 pub fn card(shape: &ShellShape, progress: Progress) -> Result<Library, LoadError> {
+    if *shape == ShellShape::default() {
+        return Ok(Library::linked());
+    }
     build(&TopSpec::card(crate_dir(), shape), progress).map(|(library, _)| library)
 }
 
@@ -144,12 +146,20 @@ pub fn engine(shape: &EngineShape, progress: Progress) -> Result<Library, LoadEr
     build(&TopSpec::engine(crate_dir(), shape), progress).map(|(library, _)| library)
 }
 
-/// Any top, by the run-time build. The second value says whether it was in the cache already.
+/// Any top, by the run-time build. The second value says whether it was in the cache already. What this process has once
+/// loaded is not looked for again: to find out that nothing has changed takes longer than to start a simulation.
 ///
 /// # Errors
 /// [`LoadError`].
 pub fn build(spec: &TopSpec, progress: Progress) -> Result<(Library, bool), LoadError> {
-    build_in(&cache_dir(), spec, progress)
+    static LOADED: Mutex<Vec<(TopSpec, Library)>> = Mutex::new(Vec::new());
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, library)) = loaded.iter().find(|(known, _)| known == spec) {
+        return Ok((*library, true));
+    }
+    let (library, cached) = build_in(&cache_dir(), spec, progress)?;
+    loaded.push((spec.clone(), library));
+    Ok((library, cached))
 }
 
 /// As [`build`], into a cache of the caller's.
@@ -184,7 +194,7 @@ pub fn cache_dir() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("ONIC_DEFAULT_CACHE")), PathBuf::from)
 }
 
-/// Empty that cache; the linked shell stays. Returns how many folders were removed.
+/// Empty that cache; the linked card stays. Returns how many folders were removed.
 ///
 /// # Errors
 /// [`BuildError::Io`].

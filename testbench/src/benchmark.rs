@@ -171,7 +171,7 @@ mod with_rtl {
 
     use anyhow::{Context, Result, anyhow, ensure};
     use models::qdma::Qdma;
-    use rtl_bridge::tops::Library;
+    use rtl_bridge::tops::{self, Library, ShellShape};
     use rtl_bridge::verilated::{BareLoop, Recording};
 
     use super::*;
@@ -261,7 +261,7 @@ mod with_rtl {
     /// # Errors
     /// The RTL stopped, or frames are missing.
     pub fn rtl(len_bytes: usize, frames: usize, rounds: usize) -> Result<RtlFigures> {
-        let library = Library::linked();
+        let library = tops::shell(&ShellShape::default(), &|_, _, _| {})?;
         let (fast, checked) = (setup(false), setup(true));
         let wire = traffic(len_bytes, frames);
         let (recording, cycles) = record(&library, &fast, &wire)?;

@@ -46,7 +46,7 @@ fn one_key(rows: &[&Row]) -> Result<Vec<u32>> {
         .collect();
     let key = vectors::key(rows[0])?;
     let setup = Setup { shape, rss_key: Some(Key(*key.bytes())), ..Setup::default() };
-    let job = Job { card: Choice::named("hybrid"), setup, wire: &wire, host: &[] };
+    let job = Job { card: Choice::named("rtl"), setup, wire: &wire, host: &[] };
     let (outcome, error) = execute(&job, &mut |_| {})?;
     if let Some(error) = error {
         return Err(error).context(format!("key {key}"));

@@ -34,7 +34,7 @@ struct Input {
 impl Input {
     /// What is known of it comes from a run without any fault.
     fn new(folder: Folder, name: String) -> Input {
-        folder.onic(&["replay", &name, "--out", "good.pcapng"]).code(0);
+        folder.onic(&["replay", &name, "--card", "hybrid", "--out", "good.pcapng"]).code(0);
         let (frames, queues) =
             by_packet(folder.read("good.pcapng")).into_iter().map(|(_, data, queue)| (data, queue)).unzip();
         Input { folder, name, frames, queues }
@@ -54,7 +54,7 @@ impl Input {
 
     /// Run with a tap: exit code 1, and the one report.
     fn tapped(&self, tap: &str, more: &[&str]) -> Report {
-        let mut args = vec!["replay", self.name.as_str(), "--tap", tap, "--json"];
+        let mut args = vec!["replay", self.name.as_str(), "--card", "hybrid", "--tap", tap, "--json"];
         args.extend(more);
         Report::only(&self.folder.onic(&args).code(1))
     }
@@ -179,7 +179,7 @@ fn a_misrouted_frame_is_told_with_both_queues() {
 #[test]
 fn the_hint_makes_it_fail_again() {
     let input = Input::golden("rss-mix");
-    let ran = input.folder.onic(&["replay", &input.name, "--tap", "flip:0:30"]).code(1);
+    let ran = input.folder.onic(&["replay", &input.name, "--card", "hybrid", "--tap", "flip:0:30"]).code(1);
     let hint = ran.stderr.lines().find_map(|line| line.strip_prefix("hint: ")).expect("a hint");
     let again = input.folder.shell(hint).code(1);
     assert!(again.stderr.contains("packet 0 of 1: "), "{}", again.stderr);
@@ -189,7 +189,7 @@ fn the_hint_makes_it_fail_again() {
 fn a_tap_that_is_none_is_refused() {
     let folder = Folder::new();
     let name = folder.file("in.pcapng", &common::capture(&common::udp(3)));
-    folder.onic(&["replay", &name, "--tap", "eat:1"]).code(2).says("is no tap");
+    folder.onic(&["replay", &name, "--card", "hybrid", "--tap", "eat:1"]).code(2).says("is no tap");
 }
 
 // ---- (b) Faults inside the RTL ----
@@ -218,10 +218,12 @@ impl Faulty {
         fault_build(ports, ports);
         let folder = Folder::new();
         let (name, fault) = (folder.golden(name), fault.to_string());
-        let report = Report::only(&folder.onic(&["replay", &name, "--rtl-fault", &fault, "--json"]).code(1));
+        let report =
+            Report::only(&folder.onic(&["replay", &name, "--card", "hybrid", "--rtl-fault", &fault, "--json"]).code(1));
         let file = format!("{name}/expected.txt");
         let expected = Expected::parse(&folder.text(&file)).expect("an expected file");
-        let alone = ["replay", &name, "--rtl-fault", &fault, "--against", "none", "--expect", &file];
+        let alone =
+            ["replay", &name, "--card", "hybrid", "--rtl-fault", &fault, "--against", "none", "--expect", &file];
         folder.onic(&alone).code(1).says("expected.txt: ");
         Faulty { folder, name, fault, expected, report }
     }
@@ -398,7 +400,7 @@ fn waves_of_two_ports_have_their_signals() {
     fault_build(2, 2);
     let folder = Folder::new();
     let name = folder.golden("two-ports");
-    folder.onic(&["replay", &name, "--rtl-fault", "4", "--waves", "w.fst"]).code(1);
+    folder.onic(&["replay", &name, "--card", "hybrid", "--rtl-fault", "4", "--waves", "w.fst"]).code(1);
     let (fst, save_file) = (Fst::open(&folder.path("w.fst")), SaveFile::parse(&folder.text("w.gtkw")));
     let missing: Vec<_> = save_file.signals.iter().filter(|name| !fst.has(name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
@@ -407,7 +409,7 @@ fn waves_of_two_ports_have_their_signals() {
 #[test]
 fn a_run_that_agrees_leaves_no_waves() {
     let input = Input::golden("queues-1");
-    input.folder.onic(&["replay", &input.name, "--waves", "w.fst"]).code(0);
+    input.folder.onic(&["replay", &input.name, "--card", "hybrid", "--waves", "w.fst"]).code(0);
     assert!(!input.folder.path("w.fst").exists() && !input.folder.path("onic-out").exists());
 }
 
@@ -445,7 +447,7 @@ fn a_stream_that_stands_still_is_a_hang() {
 #[test]
 fn coverage_is_written() {
     let folder = Folder::new();
-    folder.onic(&["replay", &common::case("rss-mix"), "--coverage", "cov.dat"]).code(0);
+    folder.onic(&["replay", &common::case("rss-mix"), "--card", "hybrid", "--coverage", "cov.dat"]).code(0);
     let text = folder.text("cov.dat");
     let counts = text.lines().filter(|line| line.starts_with("C '")).map(|line| {
         let count = line.rsplit(' ').next().and_then(|word| word.parse::<u64>().ok());
@@ -453,9 +455,14 @@ fn coverage_is_written() {
     });
     let counts: Vec<u64> = counts.collect();
     assert!(counts.iter().any(|&count| count > 0), "{text}");
-    folder.onic(&["replay", &common::case("rss-mix"), "--tap", "keep:5", "--coverage", "stopped.dat"]).code(1);
+    folder
+        .onic(&["replay", &common::case("rss-mix"), "--card", "hybrid", "--tap", "keep:5", "--coverage", "stopped.dat"])
+        .code(1);
     assert!(folder.text("stopped.dat").contains("\nC '"), "of a run that stopped, too");
-    folder.onic(&["replay", &common::case("rss-mix"), "--coverage", "no/such/folder/cov.dat"]).code(2).says("cov.dat");
+    folder
+        .onic(&["replay", &common::case("rss-mix"), "--card", "hybrid", "--coverage", "no/such/folder/cov.dat"])
+        .code(2)
+        .says("cov.dat");
     folder
         .onic(&["replay", &common::case("rss-mix"), "--card", "model", "--coverage", "cov.dat"])
         .code(2)

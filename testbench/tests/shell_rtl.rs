@@ -71,8 +71,8 @@ impl Rig {
         rig
     }
 
-    fn linked(config: RtlConfig) -> Rig {
-        Rig::start(&Library::linked(), config)
+    fn one_port(config: RtlConfig) -> Rig {
+        Rig::start(&shell(1, 1), config)
     }
 
     fn access(&mut self, offset: u32, value: Option<u32>) -> Result<u32, CardError> {
@@ -118,6 +118,12 @@ impl Rig {
     }
 }
 
+/// The shell of a shape, built if it is not there yet.
+fn shell(functions: u8, ports: u8) -> Library {
+    let shape = ShellShape { functions, ports, ..ShellShape::default() };
+    tops::shell(&shape, &|step, done, of| eprintln!("{step} {done}/{of}")).expect("builds")
+}
+
 /// UDP frames of one flow each; byte values tell them apart.
 fn frames(lengths: impl IntoIterator<Item = usize>) -> Vec<Vec<u8>> {
     let frame = |(n, len): (usize, usize)| {
@@ -137,7 +143,7 @@ fn every_size() -> Vec<Vec<u8>> {
 fn frames_reach_the_qdma_whole_and_in_order_whatever_stalls() {
     for stalls in ["none", "random:40", "bursts:20", "every:3", "between-beats"] {
         let config = RtlConfig { stalls: stalls.parse().expect("a profile"), seed: 11, ..RtlConfig::default() };
-        let mut rig = Rig::linked(config);
+        let mut rig = Rig::one_port(config);
         let sent = every_size();
         rig.send(P0, &sent);
         rig.drain();
@@ -172,7 +178,7 @@ fn frames_reach_the_qdma_whole_and_in_order_whatever_stalls() {
 fn frames_reach_the_wire_whole_and_in_order_whatever_stalls() {
     for stalls in ["none", "random:40", "bursts:20", "every:3", "between-beats"] {
         let config = RtlConfig { stalls: stalls.parse().expect("a profile"), seed: 12, ..RtlConfig::default() };
-        let mut rig = Rig::linked(config);
+        let mut rig = Rig::one_port(config);
         let sent = every_size();
         for (n, data) in sent.iter().enumerate() {
             let frame =
@@ -193,7 +199,7 @@ fn frames_reach_the_wire_whole_and_in_order_whatever_stalls() {
 #[test]
 fn a_gated_wire_never_overflows_the_buffer() {
     for (lengths, count) in [(60..61, 1200), (1514..1515, 60), (60..1514, 400)] {
-        let mut rig = Rig::linked(RtlConfig::default());
+        let mut rig = Rig::one_port(RtlConfig::default());
         let sent = frames(lengths.cycle_lengths(count));
         rig.qdma.closed = true;
         rig.send(P0, &sent);
@@ -220,7 +226,7 @@ impl CycleLengths for std::ops::Range<usize> {
 
 /// Frames back to back at 100 Gb/s, nothing held at the wire: preamble, FCS and gap add 24 bytes to each.
 fn at_line_rate(len_bytes: usize, count: usize) -> (Rig, Time, Time) {
-    let mut rig = Rig::linked(RtlConfig::default());
+    let mut rig = Rig::one_port(RtlConfig::default());
     rig.shell.pins.gate_wire(false);
     let begin = rig.shell.pins.now();
     for (n, data) in frames(std::iter::repeat_n(len_bytes, count)).into_iter().enumerate() {
@@ -260,7 +266,7 @@ fn sixty_five_byte_frames_are_bounded_by_the_bus() {
 
 #[test]
 fn an_ungated_wire_overflows_and_says_so() {
-    let mut rig = Rig::linked(RtlConfig::default());
+    let mut rig = Rig::one_port(RtlConfig::default());
     rig.shell.pins.gate_wire(false);
     rig.qdma.closed = true;
     let sent = frames([1514; 60]);
@@ -285,7 +291,7 @@ fn an_ungated_wire_overflows_and_says_so() {
 
 #[test]
 fn each_fate_has_its_frame() {
-    let mut rig = Rig::linked(RtlConfig::default());
+    let mut rig = Rig::one_port(RtlConfig::default());
     let good = frames([100]).remove(0);
     for (data, err, fate) in [
         (good.clone(), false, Fate::Accepted),
@@ -311,7 +317,7 @@ fn each_fate_has_its_frame() {
 
 fn tapped(kind: TapKind) -> (Vec<Vec<u8>>, Notebook) {
     let config = RtlConfig { tap: Some(FrameTap { frame: 2, kind }), ..RtlConfig::default() };
-    let mut rig = Rig::linked(config);
+    let mut rig = Rig::one_port(config);
     let sent = frames([100, 101, 102, 103, 104]);
     rig.send(P0, &sent);
     rig.drain();
@@ -363,7 +369,7 @@ fn taps_are_read_from_text() {
 
 #[test]
 fn registers_answer_and_a_missing_window_is_a_bus_error() {
-    let mut rig = Rig::linked(RtlConfig::default());
+    let mut rig = Rig::one_port(RtlConfig::default());
     assert_eq!(rig.read(0x8024), 0x301);
     let error = rig.access(0x6000, None).expect_err("no window");
     assert!(matches!(error, CardError::Bus { offset: 0x6000, response: "DECERR", .. }), "{error}");
@@ -372,7 +378,7 @@ fn registers_answer_and_a_missing_window_is_a_bus_error() {
 
 #[test]
 fn time_can_be_skipped_once_nothing_moves() {
-    let mut rig = Rig::linked(RtlConfig::default());
+    let mut rig = Rig::one_port(RtlConfig::default());
     for _ in 0..4000 {
         rig.edge().expect("runs");
     }
@@ -390,7 +396,7 @@ fn time_can_be_skipped_once_nothing_moves() {
 fn the_same_seed_is_the_same_run() {
     let run = |seed| {
         let stalls = "random:50".parse().expect("a profile");
-        let mut rig = Rig::linked(RtlConfig { seed, stalls, ..RtlConfig::default() });
+        let mut rig = Rig::one_port(RtlConfig { seed, stalls, ..RtlConfig::default() });
         rig.send(P0, &every_size());
         rig.drain();
         (rig.shell.pins.now(), rig.shell.pins.evals())
@@ -401,11 +407,8 @@ fn the_same_seed_is_the_same_run() {
 
 #[test]
 fn two_functions_and_two_ports_keep_apart() {
-    let library = tops::shell(&ShellShape { functions: 2, ports: 2, ..ShellShape::default() }, &|step, done, of| {
-        eprintln!("{step} {done}/{of}");
-    });
     let config = RtlConfig { functions: 2, ports: 2, phases_ps: [100, 700, 0, 1234], ..RtlConfig::default() };
-    let mut rig = Rig::start(&library.expect("builds"), config);
+    let mut rig = Rig::start(&shell(2, 2), config);
     let sent = every_size();
     let other = frames((60..=300).step_by(3));
     rig.send(P0, &sent);

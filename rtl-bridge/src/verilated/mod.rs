@@ -13,12 +13,12 @@
 //! use rtl_bridge::tops::{self, ShellShape};
 //! use rtl_bridge::verilated::Options;
 //!
-//! let library = tops::shell(&ShellShape::default(), &|_, _, _| {})?; // linked in: no build, no loading
-//! let mut shell = library.start(&Options { seed: 7, ..Options::default() })?;
-//! let clock = shell.input::<bool>("axis_aclk")?;
-//! shell.set(clock, true);
-//! shell.eval(4000)?;
-//! assert_eq!(shell.time_ps(), 4000);
+//! let library = tops::card(&ShellShape::default(), &|_, _, _| {})?; // linked in: no build, no loading
+//! let mut card = library.start(&Options { seed: 7, ..Options::default() })?;
+//! let clock = card.input::<bool>("axis_aclk")?;
+//! card.set(clock, true);
+//! card.eval(4000)?;
+//! assert_eq!(card.time_ps(), 4000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -71,7 +71,7 @@ pub enum Command {
 #[derive(Args, Clone, Debug)]
 pub struct CardArgs {
     /// The card under test: model (all Rust), hybrid (QDMA model + our shell RTL) or rtl (all RTL)
-    #[arg(long, default_value = "hybrid", value_name = "CARD")]
+    #[arg(long, default_value = "rtl", value_name = "CARD")]
     pub card: String,
     /// The card to hold it against, or none
     #[arg(long, default_value = "model", value_name = "CARD|none")]
@@ -254,7 +254,7 @@ pub enum GoldenAction {
         /// Case folders; all of traces/golden without
         cases: Vec<PathBuf>,
         /// The card under test, held against the model too
-        #[arg(long, default_value = "hybrid")]
+        #[arg(long, default_value = "rtl")]
         card: String,
         /// JUnit report
         #[arg(long, value_name = "F")]
@@ -269,7 +269,7 @@ pub enum GoldenAction {
         #[arg(required = true)]
         cases: Vec<PathBuf>,
         /// The card that has to agree with the model
-        #[arg(long, default_value = "hybrid")]
+        #[arg(long, default_value = "rtl")]
         card: String,
         /// Why the expected result changes; kept in the case
         #[arg(long)]
@@ -286,7 +286,7 @@ pub enum GoldenAction {
         #[arg(long, default_value = "1x1")]
         shape: Shape,
         /// The card that has to agree with the model
-        #[arg(long, default_value = "hybrid")]
+        #[arg(long, default_value = "rtl")]
         card: String,
         /// What the case shows
         #[arg(long)]
@@ -297,7 +297,7 @@ pub enum GoldenAction {
         /// Case folders; all of traces/golden without
         cases: Vec<PathBuf>,
         /// The card beside the model
-        #[arg(long, default_value = "hybrid")]
+        #[arg(long, default_value = "rtl")]
         card: String,
     },
 }
@@ -386,7 +386,7 @@ pub struct ConsoleArgs {
     #[arg(value_name = "SCRIPT|-")]
     pub script: Option<PathBuf>,
     /// The live card: model (all Rust), hybrid (QDMA model + our shell RTL) or rtl (all RTL)
-    #[arg(long, default_value = "hybrid", value_name = "CARD")]
+    #[arg(long, default_value = "rtl", value_name = "CARD")]
     pub card: String,
     /// Functions x ports and their limits: PFxPORTS[,queues=N,max-pkt=N,min-pkt=N,mtu=N,ring=N]
     #[arg(long, default_value = "1x1", value_name = "SHAPE")]

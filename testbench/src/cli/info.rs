@@ -28,8 +28,8 @@ pub(super) fn run(args: &InfoArgs) -> Exit {
 fn cards() -> Vec<(&'static str, &'static str)> {
     let mut cards = vec![("model", "all Rust; profiles corrected and upstream")];
     if cfg!(feature = "rtl") {
-        cards.push(("hybrid", "QDMA model and our shell in RTL; the default"));
-        cards.push(("rtl", "our QDMA engine and our shell in RTL"));
+        cards.push(("hybrid", "QDMA model and our shell in RTL"));
+        cards.push(("rtl", "our QDMA engine and our shell in RTL; the default"));
     }
     cards
 }

@@ -148,7 +148,7 @@ fn read(card: &str, args: &RegsArgs, list: &[&Register]) -> Result<Vec<Option<u3
 }
 
 fn walk(args: &RegsArgs) -> Result<Exit, Failure> {
-    let cards = args.card.as_ref().map_or(vec!["model".to_string(), "hybrid".to_string()], |card| vec![card.clone()]);
+    let cards = args.card.as_ref().map_or(vec!["model".to_string(), "rtl".to_string()], |card| vec![card.clone()]);
     let mut exit = Exit::Agreed;
     let mut list = Vec::new();
     for card in cards {

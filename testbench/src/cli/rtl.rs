@@ -10,7 +10,7 @@ pub(super) fn run(args: &RtlArgs) -> Result<Exit, Failure> {
 
     match &args.action {
         RtlAction::Build { shape } => {
-            crate::card::Choice::named("hybrid").make(shape)?;
+            crate::card::Choice::named("rtl").make(shape)?;
             println!("{}x{}: ready, in {}", shape.functions, shape.ports, tops::cache_dir().display());
         }
         RtlAction::Clean => {
