@@ -85,7 +85,8 @@ fn target(Row { case, rate, .. }: &Row) -> Option<Target> {
 fn print(rows: &[Row]) {
     println!(
         "card rtl with its driver, cycles of axis_aclk at 250 MHz, 250 cycles of host latency; lengths without FCS.\n\
-         line: what wire (100 Gb/s, 24 bytes around each frame) and stream (a beat a cycle) allow.\n\
+         line: what wire (100 Gb/s, 24 bytes around each frame) and stream (a beat a cycle) allow. rx comes at the wire's\n\
+         rate; tx is what the card offers a MAC that is always ready, which may be more than the wire carries.\n\
          `hardware` is an estimate from the vendor's text, not silicon.\n"
     );
     let header = [
