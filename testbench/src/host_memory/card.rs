@@ -5,8 +5,8 @@ use std::sync::MutexGuard;
 use models::host_memory::{DmaFault, HostMemory};
 use regs::FuncId;
 
+use super::arena::PageBytes;
 use super::coherent::{is_torn, read_words, write_words};
-use super::page::PageBytes;
 use super::report::{Action, Deed};
 use super::rule::Rule;
 use super::streaming::{Place, STREAM_BASE};
@@ -63,7 +63,7 @@ impl CardView<'_> {
         if !watch.buffer.contains(place.part) {
             return Some(Rule::DmaOutsideBuffer);
         }
-        let stale = deed == Deed::DmaRead && watch.is_stale(slot.bytes.as_deref(), place.part);
+        let stale = deed == Deed::DmaRead && watch.is_stale(&slot.bytes, place.part);
         stale.then_some(Rule::DmaStaleRead)
     }
 
@@ -87,7 +87,7 @@ impl CardView<'_> {
     /// With checks on: the device's copy of the page, after what lets an access through has been checked and the access
     /// noted.
     #[inline]
-    fn device_bytes(&mut self, access: Access, place: Place) -> Option<&mut Box<PageBytes>> {
+    fn device_bytes(&mut self, access: Access, place: Place) -> Option<&mut PageBytes> {
         if let Some(rule) = self.broken_by(place, access.deed) {
             self.report(access, rule);
         }
@@ -107,7 +107,7 @@ impl CardView<'_> {
         let place = self.page(access)?;
         let bytes = match self.shared.checks {
             true => self.device_bytes(access, place),
-            false => self.inner.streaming.at(place).0.bytes.as_mut(),
+            false => Some(&mut self.inner.streaming.at(place).0.bytes),
         };
         // A page that the device owns has its bytes: `map` and `sync_for_device` moved them in.
         bytes?.get_mut(place.part.range())

@@ -7,9 +7,10 @@ use std::sync::atomic::{Ordering, fence};
 use driver_core::{Direction, DmaAddr, DmaError, DmaMemory, MapError, Page};
 use regs::FuncId;
 
+use super::arena::PageBytes;
 use super::coherent::CoherentRegion;
 use super::inject::Request;
-use super::page::{PAGE_SIZE, PageBytes, Part};
+use super::page::{PAGE_SIZE, Part};
 use super::report::{Action, Deed};
 use super::rule::Rule;
 use super::streaming::{Fragments, Owner, POISON, Slot, slot_addr};
@@ -27,7 +28,7 @@ pub struct FunctionDma {
 #[derive(Debug)]
 pub struct CpuPage {
     /// A page's worth also for a fragment, whose bytes lie where they lie in its page.
-    bytes: Box<PageBytes>,
+    bytes: PageBytes,
     home: Home,
     part: Part,
 }
@@ -110,7 +111,7 @@ impl FunctionDma {
 
     /// A page comes from the device, with this range of it as the device left it.
     #[inline]
-    fn take_back(&self, inner: &mut Inner, page: &DevicePage, range: (usize, usize), call: Call) -> Box<PageBytes> {
+    fn take_back(&self, inner: &mut Inner, page: &DevicePage, range: (usize, usize), call: Call) -> PageBytes {
         let mut bytes = inner.streaming.take_back(page.slot, page.part);
         if self.shared.checks {
             let call = Call { part: page.part.within(range.0, range.1), ..call };
@@ -272,7 +273,7 @@ impl DmaMemory for FunctionDma {
             owner: Owner::Device,
             direction,
             part: Part::WHOLE,
-            bytes: Some(bytes),
+            bytes,
             watch: id,
             fragments: None,
         };
@@ -315,7 +316,7 @@ impl DmaMemory for FunctionDma {
             return Err(refused(page, "a fragment whose page is gone"));
         };
         slot.owner = Owner::Device;
-        slot.bytes = Some(page.bytes);
+        slot.bytes = page.bytes;
         Ok(DevicePage { slot: index, part })
     }
 
@@ -369,7 +370,8 @@ impl DmaMemory for FunctionDma {
         slot.part.start = part.end;
         page.part.start = part.end;
         let (func, direction) = (slot.func, slot.direction);
-        let fragment = Slot { func, owner: Owner::Cpu, direction, part, bytes: None, watch, fragments: None };
+        let fragment =
+            Slot { func, owner: Owner::Cpu, direction, part, bytes: PageBytes::NONE, watch, fragments: None };
         slot.fragments.get_or_insert_with(|| Box::new(Fragments(Vec::new()))).0.push(fragment);
         if let Some((.., watch)) = streaming.watched(index, page.part) {
             watch.buffer = page.part;

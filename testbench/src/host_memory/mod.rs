@@ -43,6 +43,7 @@
 //!     help     compare the buffer size that the card uses with the driver's geometry; …
 //! ```
 
+mod arena;
 mod card;
 mod coherent;
 mod driver;

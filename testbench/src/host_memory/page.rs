@@ -1,37 +1,9 @@
-//! A page's bytes, and parts of them.
+//! Pages, and parts of them. Their bytes lie in the [arena](super::arena).
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 
 /// Bytes in a streaming page.
 pub const PAGE_SIZE: usize = 4096;
-
-/// A page's bytes, beginning at a cache line: a small frame behind its headroom touches one line, not two.
-#[derive(Debug)]
-#[repr(align(64))]
-pub(super) struct PageBytes([u8; PAGE_SIZE]);
-
-impl PageBytes {
-    // Out of line: a page on the stack would make its caller's frame large.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn filled(byte: u8) -> Box<PageBytes> {
-        Box::new(PageBytes([byte; PAGE_SIZE]))
-    }
-}
-
-impl Deref for PageBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl DerefMut for PageBytes {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
 
 /// A range of a page's bytes.
 ///

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use driver_core::Direction;
 use regs::FuncId;
 
-use super::page::{PAGE_SIZE, PageBytes, Part};
+use super::arena::PageBytes;
+use super::page::{PAGE_SIZE, Part};
 use super::rule::Rule;
 use super::watch::{Stage, Watch, WatchId, Watches};
 
@@ -32,8 +33,8 @@ pub(super) struct Slot {
     pub(super) direction: Direction,
     /// Which bytes of the page this is: all of them, what fragments have left of it, or one fragment.
     pub(super) part: Part,
-    /// The page while the device owns it; with checks on, the CPU's copy.
-    pub(super) bytes: Option<Box<PageBytes>>,
+    /// The page while the device owns it; with checks on, the CPU's copy. None while the CPU has it.
+    pub(super) bytes: PageBytes,
     pub(super) watch: WatchId,
     /// Of a page: those that are out.
     pub(super) fragments: Option<Box<Fragments>>,
@@ -47,7 +48,7 @@ impl Slot {
         owner: Owner::Free,
         direction: Direction::Bidirectional,
         part: Part::WHOLE,
-        bytes: None,
+        bytes: PageBytes::NONE,
         watch: WatchId::NOBODY,
         fragments: None,
     };
@@ -91,7 +92,7 @@ pub(super) struct Place {
 pub(super) struct Streaming {
     pub(super) slots: Vec<Slot>,
     free_slots: VecDeque<u32>,
-    pub(super) free_pages: Vec<Box<PageBytes>>,
+    pub(super) free_pages: Vec<PageBytes>,
     pub(super) pages_out: usize,
     pub(super) watches: Watches,
 }
@@ -120,7 +121,7 @@ impl Streaming {
         }
     }
 
-    pub(super) fn fresh_page(&mut self) -> Box<PageBytes> {
+    pub(super) fn fresh_page(&mut self) -> PageBytes {
         self.free_pages.pop().unwrap_or_else(|| PageBytes::filled(0))
     }
 
@@ -153,11 +154,11 @@ impl Streaming {
 
     /// The page comes from the device, as the CPU knows it.
     #[inline]
-    pub(super) fn take_back(&mut self, index: u32, part: Part) -> Box<PageBytes> {
+    pub(super) fn take_back(&mut self, index: u32, part: Part) -> PageBytes {
         // A page that the device owns has its bytes here; only a fragment whose page is gone has none.
         let Some(slot) = self.held(index, part) else { return PageBytes::filled(POISON) };
         slot.owner = Owner::Cpu;
-        slot.bytes.take().unwrap_or_else(|| PageBytes::filled(POISON))
+        if slot.bytes.is_some() { slot.bytes.take() } else { PageBytes::filled(POISON) }
     }
 
     /// What is known of such a page or fragment; `None` with checks off.

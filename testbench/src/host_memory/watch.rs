@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use regs::FuncId;
 
-use super::page::{PageBytes, Part};
+use super::arena::PageBytes;
+use super::page::Part;
 use super::report::{Action, Life};
 
 /// How many past actions on a page are kept for a report.
@@ -46,7 +47,7 @@ pub(super) struct Watch {
     /// Who allocated it.
     pub(super) func: FuncId,
     /// While mapped: what the device sees.
-    pub(super) device_bytes: Option<Box<PageBytes>>,
+    pub(super) device_bytes: Option<PageBytes>,
     /// Where the device may go.
     pub(super) buffer: Part,
     /// What was synced to the CPU when it got the page last: there both copies are known to have been equal.
@@ -153,9 +154,9 @@ impl Watch {
     }
 
     /// Would the device read something else here than what the CPU has written?
-    pub(super) fn is_stale(&self, cpu: Option<&PageBytes>, part: Part) -> bool {
-        match (cpu, &self.device_bytes) {
-            (Some(cpu), Some(device)) if self.unseen.overlap(part).is_empty() => {
+    pub(super) fn is_stale(&self, cpu: &PageBytes, part: Part) -> bool {
+        match &self.device_bytes {
+            Some(device) if cpu.is_some() && self.unseen.overlap(part).is_empty() => {
                 cpu[part.range()] != device[part.range()]
             }
             _ => false,
