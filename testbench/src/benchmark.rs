@@ -108,7 +108,9 @@ pub fn model_steady(setup: &Setup, way: Way, len_bytes: usize, packets: usize) -
         Way::Receive => (frames, Vec::new()),
         Way::Transmit => (Vec::new(), frames.into_iter().map(|frame| from_host(frame, setup)).collect()),
     };
-    let card = Choice::named("model").make(&setup.shape).map_err(|error| unreachable_card(&error))?;
+    let mut card = Choice::named("model").make(&setup.shape).map_err(|error| unreachable_card(&error))?;
+    // As in whole runs: what nobody takes is not recorded.
+    card.observe(false);
     let mut run = Run::start(card, setup)?;
     let mut sink = Counting::default();
     // Once around: queues and pools take their size.
