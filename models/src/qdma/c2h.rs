@@ -110,8 +110,8 @@ enum Outcome {
 
 /// What the frame at the head of the inbox does.
 enum Decision {
-    /// It goes on like this, with so many buffers.
-    Go(Outcome, u16),
+    /// It goes on like this, with so many buffers of so many bytes.
+    Go(Outcome, u16, u32),
     /// It waits until its queue has so many descriptors.
     Wait(u16),
 }
@@ -123,8 +123,10 @@ struct Landing {
     pkt_id: u16,
     outcome: Outcome,
     func: FuncId,
-    /// Its buffers: so many from [`C2hEngine::landing_buffers`], of so many bytes.
+    /// Its buffers: this one, if it has any, and as many from [`C2hEngine::landing_buffers`] as make so many.
+    first_buffer: u64,
     buffers: u16,
+    /// Bytes of each.
     buffer_bytes: u32,
 }
 
@@ -145,6 +147,7 @@ pub(super) struct C2hEngine {
     /// The inbox's head waits for descriptors.
     blocked: bool,
     landing: VecDeque<Landing>,
+    /// Buffers of frames on the link, but for each one's first.
     landing_buffers: VecDeque<u64>,
     finished: VecDeque<Finished>,
     /// Completions that wait for their frames, each with its arrival.
@@ -284,10 +287,11 @@ impl C2hEngine {
         let decided = if waits { 1 } else { usize::MAX };
         let mut skip = 0;
         for landing in &mut self.landing {
-            let own = usize::from(landing.buffers);
+            let own = usize::from(landing.buffers.saturating_sub(1));
             if landing.frame.qid == qid && landing.outcome == Outcome::Written {
                 if late_ps != 0 {
-                    let buffers = self.landing_buffers.range(skip..skip + own).copied();
+                    let first = std::iter::once(landing.first_buffer);
+                    let buffers = first.chain(self.landing_buffers.range(skip..skip + own).copied());
                     defer_payload(core, at, landing.func, &landing.frame.data, buffers, landing.buffer_bytes);
                 }
                 landing.outcome = Outcome::Lost(DropReason::QueueStopped);
@@ -463,17 +467,22 @@ impl C2hEngine {
             Some((q, l, reason)) if q == qid && usize::from(l) == len => Some(reason),
             _ => None,
         };
-        let fate = told.map_or_else(|| self.classify(core, qid, len), Err);
-        let mut promised = 0;
-        if let Ok(needed) = fate
-            && core.config.no_desc == NoDesc::Drop
-        {
-            promised = needed;
-            self.queue(qid).promised += needed;
+        let (mut promised, mut lost) = (0, None);
+        let enabled;
+        if told.is_none() && core.config.no_desc != NoDesc::Drop {
+            // All but this is decided when its turn comes.
+            enabled = self.queues.get(usize::from(qid.0)).is_some_and(C2hQueue::enabled);
+        } else {
+            let fate = told.map_or_else(|| self.classify(core, qid, len), Err);
+            if let Ok(needed) = fate
+                && core.config.no_desc == NoDesc::Drop
+            {
+                promised = needed;
+                self.queue(qid).promised += needed;
+            }
+            lost = fate.err().filter(|reason| *reason == DropReason::NoDescriptor);
+            enabled = fate != Err(DropReason::InvalidQueue);
         }
-        // All else is decided when its turn comes.
-        let lost = fate.err().filter(|reason| *reason == DropReason::NoDescriptor);
-        let enabled = fate != Err(DropReason::InvalidQueue);
         self.inbox_beats += beats(len);
         self.inbox.push_back(Inbound { frame, pkt_id: self.next_pkt_id, ready: core.now, promised, enabled, lost });
         self.next_pkt_id = self.next_pkt_id.wrapping_add(1);
@@ -510,60 +519,65 @@ impl C2hEngine {
     /// Send the frame at the head of the inbox on its way, if its queue has descriptors for it.
     pub(super) fn issue(&mut self, core: &mut Core) {
         let Some(head) = self.inbox.front() else { return };
-        let place = Place { qid: head.frame.qid, ..Place::default() };
+        let qid = head.frame.qid;
         match self.decide(core, head) {
             Decision::Wait(needed) => {
                 self.blocked = true;
-                self.fetch(core, place.qid, needed);
+                self.fetch(core, qid, needed);
             }
-            Decision::Go(outcome, buffers) => {
+            Decision::Go(outcome, buffers, buffer_bytes) => {
                 match outcome {
-                    Outcome::Failed => core.fault(Fault::DescriptorResponse, place),
-                    Outcome::Lost(DropReason::TooLong) => core.fault(Fault::DescriptorCount, place),
+                    Outcome::Failed => core.fault(Fault::DescriptorResponse, Place { qid, ..Place::default() }),
+                    Outcome::Lost(DropReason::TooLong) => {
+                        core.fault(Fault::DescriptorCount, Place { qid, ..Place::default() })
+                    }
                     Outcome::Written | Outcome::Lost(_) => {}
                 }
-                let queue = self.queues.get(usize::from(place.qid.0));
-                let buffer_bytes = queue.map_or(0, |queue| core.csr.buffer_bytes(queue.prefetch.buffer_size_index));
                 self.launch(core, outcome, buffers, buffer_bytes);
             }
         }
     }
 
     /// What the frame at the head of the inbox does, as its queue is now.
+    #[inline]
     fn decide(&self, core: &Core, head: &Inbound) -> Decision {
+        // What writes nothing needs no buffers.
+        let ends = |outcome| Decision::Go(outcome, 0, 0);
         if let Some(reason) = head.lost {
-            return Decision::Go(Outcome::Lost(reason), 0);
+            return ends(Outcome::Lost(reason));
         }
         let Some(queue) = self.queues.get(usize::from(head.frame.qid.0)).filter(|queue| queue.enabled()) else {
             let reason = if head.enabled { DropReason::QueueStopped } else { DropReason::InvalidQueue };
-            return Decision::Go(Outcome::Lost(reason), 0);
+            return ends(Outcome::Lost(reason));
         };
         if queue.failed() {
-            return Decision::Go(Outcome::Failed, 0);
+            return ends(Outcome::Failed);
         }
         let buffer_bytes = core.csr.buffer_bytes(queue.prefetch.buffer_size_index);
         match buffers_needed(head.frame.data.len(), buffer_bytes, core.config.buffers_per_frame_max) {
-            None => Decision::Go(Outcome::Lost(DropReason::TooLong), 0),
+            None => ends(Outcome::Lost(DropReason::TooLong)),
             Some(needed) if usize::from(needed) > queue.buffers.len() => Decision::Wait(needed),
-            Some(needed) => Decision::Go(Outcome::Written, needed),
+            Some(needed) => Decision::Go(Outcome::Written, needed, buffer_bytes),
         }
     }
 
     /// Take the inbox's head, and so many of its queue's buffers, to the link.
+    #[inline]
     fn launch(&mut self, core: &mut Core, outcome: Outcome, buffers: u16, buffer_bytes: u32) {
         let Some(inbound) = self.inbox.pop_front() else { return };
         let Inbound { frame, pkt_id, promised, .. } = inbound;
         self.inbox_beats -= beats(frame.data.len());
         self.room_made |= self.refused;
-        let mut func = FuncId::default();
+        let (mut func, mut first_buffer) = (FuncId::default(), 0);
         if let Some(queue) = self.queues.get_mut(usize::from(frame.qid.0)) {
             func = queue.func();
             queue.promised = queue.promised.saturating_sub(promised);
             // One by one: it is one buffer nearly always, and `drain` costs as much as the rest of a small frame's issue.
-            for _ in 0..buffers {
-                if let Some(buffer) = queue.buffers.pop_front() {
-                    self.landing_buffers.push_back(buffer);
-                }
+            if buffers > 0 {
+                first_buffer = queue.buffers.pop_front().unwrap_or_default();
+            }
+            for _ in 1..buffers {
+                self.landing_buffers.push_back(queue.buffers.pop_front().unwrap_or_default());
             }
         }
         let at = match outcome {
@@ -572,7 +586,7 @@ impl C2hEngine {
             _ => core.link.landing(core.link.up_free().max(core.now)),
         };
         let qid = frame.qid;
-        self.landing.push_back(Landing { at, frame, pkt_id, outcome, func, buffers, buffer_bytes });
+        self.landing.push_back(Landing { at, frame, pkt_id, outcome, func, first_buffer, buffers, buffer_bytes });
         if outcome == Outcome::Written {
             self.fetch(core, qid, 0);
         }
@@ -581,15 +595,14 @@ impl C2hEngine {
     /// The data of the first frame on the link are in host memory now.
     pub(super) fn land(&mut self, core: &mut Core, memory: &mut dyn HostMemory) {
         let Some(landing) = self.landing.pop_front() else { return };
-        let Landing { frame, pkt_id, outcome, func, buffers, buffer_bytes, .. } = landing;
-        if let (Outcome::Written, 1, 0) = (outcome, buffers, core.config.late_payload_ps)
-            && let Some(addr) = self.landing_buffers.front().copied().filter(|addr| fits_page(*addr, frame.data.len()))
-        {
-            self.landing_buffers.pop_front();
-            core.write_memory(memory, func, addr, &frame.data);
+        let Landing { frame, pkt_id, outcome, func, first_buffer, buffers, buffer_bytes, .. } = landing;
+        let at_once = (outcome, buffers, core.config.late_payload_ps) == (Outcome::Written, 1, 0);
+        if at_once && fits_page(first_buffer, frame.data.len()) {
+            core.write_memory(memory, func, first_buffer, &frame.data);
         } else {
-            let own = self.landing_buffers.drain(..usize::from(buffers));
+            let others = self.landing_buffers.drain(..usize::from(buffers.saturating_sub(1)));
             if outcome == Outcome::Written {
+                let own = std::iter::once(first_buffer).chain(others);
                 write_payload(core, memory, func, &frame.data, own, buffer_bytes);
             }
         }

@@ -177,10 +177,10 @@ impl CompletionEngine {
             self.fail(core, qid, CompletionQueueError::Overflow);
             return Delivery::RingFull;
         };
-        self.write_entry(core, memory, completion, descriptor_error, ring);
+        write_entry(core, memory, queue, &mut self.dirty, completion, descriptor_error, ring);
         if descriptor_error {
             self.fail(core, qid, CompletionQueueError::Descriptor);
-        } else {
+        } else if queue.state == State::Monitoring {
             self.entry_written(core, memory, qid, ring);
         }
         Delivery::Written
@@ -193,53 +193,6 @@ impl CompletionEngine {
         }
     }
 
-    /// Put the entry into the queue's buffer, and advance PIDX and color.
-    fn write_entry(
-        &mut self,
-        core: &mut Core,
-        memory: &mut dyn HostMemory,
-        completion: C2hCompletion,
-        error: bool,
-        ring: Ring,
-    ) {
-        let qid = completion.qid;
-        let queue = &mut self.queues[usize::from(qid.0)];
-        let (addr, len) = (queue.addr(queue.ctx.pidx), queue.entry_bytes());
-        let held = usize::from(queue.entries.len);
-        if held != 0 && (queue.entries.addr.wrapping_add(held as u64) != addr || held + len > 64) {
-            flush_queue(core, memory, queue);
-        }
-        let entries = &mut queue.entries;
-        if entries.len == 0 {
-            entries.addr = addr;
-            self.dirty.push(qid);
-        }
-        let start = usize::from(entries.len);
-        let bytes = &mut entries.bytes[start..start + len];
-        let user = Completion {
-            qid: qid.0,
-            len_bytes: completion.len_bytes,
-            pkt_id: completion.pkt_id,
-            color: false,
-            err: false,
-        };
-        let stamps = stamps(core.csr.completion_format(), queue.ctx.color, error);
-        let low = user.to_u64() & !stamps.0 | stamps.1;
-        bytes[..8].copy_from_slice(&low.to_le_bytes());
-        if len > 8 {
-            // Longer entries carry 0 behind OpenNIC's.
-            bytes[8..].fill(0);
-        }
-        entries.len += len as u8;
-        core.link.post_entry(core.now, len);
-        core.counters.completions_out += 1;
-
-        queue.ctx.pidx = ring.next(queue.ctx.pidx);
-        if queue.ctx.pidx == 0 {
-            queue.ctx.color = !queue.ctx.color;
-        }
-    }
-
     /// Write all buffered entries to host memory.
     pub(super) fn flush(&mut self, core: &mut Core, memory: &mut dyn HostMemory) {
         while let Some(qid) = self.dirty.pop() {
@@ -249,12 +202,9 @@ impl CompletionEngine {
 
     // ---- Moderation
 
-    /// A new entry may meet the trigger mode's condition, or start the timer.
+    /// A new entry of a queue that monitors may meet the trigger mode's condition, or start the timer.
     fn entry_written(&mut self, core: &mut Core, memory: &mut dyn HostMemory, qid: Qid, ring: Ring) {
         let queue = &mut self.queues[usize::from(qid.0)];
-        if queue.state != State::Monitoring {
-            return;
-        }
         if holds(core, queue, ring) {
             self.notify(core, memory, qid);
         } else if queue.has_timer() && (!queue.ctx.timer_running || core.config.timer_start == TimerStart::EveryEntry) {
@@ -365,6 +315,49 @@ impl CompletionEngine {
             let at = core.link.landing(core.now);
             core.set_alarm(at, AlarmKind::Notice, qid, queue.alarm);
         }
+    }
+}
+
+/// Put the entry into the queue's buffer, which makes the queue dirty, and advance PIDX and color.
+#[inline]
+fn write_entry(
+    core: &mut Core,
+    memory: &mut dyn HostMemory,
+    queue: &mut CompletionQueue,
+    dirty: &mut Vec<Qid>,
+    completion: C2hCompletion,
+    error: bool,
+    ring: Ring,
+) {
+    let qid = completion.qid;
+    let (addr, len) = (queue.addr(queue.ctx.pidx), queue.entry_bytes());
+    let held = usize::from(queue.entries.len);
+    if held != 0 && (queue.entries.addr.wrapping_add(held as u64) != addr || held + len > 64) {
+        flush_queue(core, memory, queue);
+    }
+    let entries = &mut queue.entries;
+    if entries.len == 0 {
+        entries.addr = addr;
+        dirty.push(qid);
+    }
+    let start = usize::from(entries.len);
+    let bytes = &mut entries.bytes[start..start + len];
+    let user =
+        Completion { qid: qid.0, len_bytes: completion.len_bytes, pkt_id: completion.pkt_id, color: false, err: false };
+    let stamps = stamps(core.csr.completion_format(), queue.ctx.color, error);
+    let low = user.to_u64() & !stamps.0 | stamps.1;
+    bytes[..8].copy_from_slice(&low.to_le_bytes());
+    if len > 8 {
+        // Longer entries carry 0 behind OpenNIC's.
+        bytes[8..].fill(0);
+    }
+    entries.len += len as u8;
+    core.link.post_entry(core.now, len);
+    core.counters.completions_out += 1;
+
+    queue.ctx.pidx = ring.next(queue.ctx.pidx);
+    if queue.ctx.pidx == 0 {
+        queue.ctx.color = !queue.ctx.color;
     }
 }
 

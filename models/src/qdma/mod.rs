@@ -287,19 +287,14 @@ impl Qdma {
     /// The earliest of what there is for each frame, and of the rarer work. Ties go in the order of [`Work`].
     #[inline]
     fn with_frames(&self, [before, after]: [(Time, Work); 2]) -> (Time, Work) {
-        let mut first = (self.c2h.next_completion(), Work::Completion);
-        for (time, work) in [
-            (self.c2h.next_landing(), Work::C2hLanding),
-            before,
-            (self.c2h.next_issue(&self.core), Work::C2hIssue),
-            (self.h2c.next_issue(&self.core), Work::H2cIssue),
-            after,
-        ] {
-            if time < first.0 {
-                first = (time, work);
-            }
-        }
-        first
+        // The first of two, where both are due at the same time. Half against half: a chain would have to wait for each
+        // comparison.
+        let earlier = |a: (Time, Work), b: (Time, Work)| if b.0 < a.0 { b } else { a };
+        let completion = (self.c2h.next_completion(), Work::Completion);
+        let landing = (self.c2h.next_landing(), Work::C2hLanding);
+        let c2h_issue = (self.c2h.next_issue(&self.core), Work::C2hIssue);
+        let h2c_issue = (self.h2c.next_issue(&self.core), Work::H2cIssue);
+        earlier(earlier(earlier(completion, landing), before), earlier(earlier(c2h_issue, h2c_issue), after))
     }
 
     /// The earliest of the rest, which does not depend on the present time: what goes before the issue of frames, and what

@@ -65,7 +65,11 @@ impl Arbiter {
         if *group == 0 {
             self.groups.pop_front();
         }
-        self.order[at..].rotate_left(1);
+        // A rotation by one place.
+        for place in at..self.order.len() - 1 {
+            self.order[place] = self.order[place + 1];
+        }
+        self.order[self.order.len() - 1] = chosen;
         self.granted = Some(chosen);
     }
 

@@ -24,8 +24,9 @@ pub(super) struct Cmac {
     /// Frames announced at the wire, in order; their times do not overlap.
     wire: VecDeque<Announced>,
     announced_beats: u32,
-    /// Edge of the MAC clock at which the wire is free again.
+    /// Edge of the MAC clock at which the wire is free again, and when that is.
     wire_free_edge: u64,
+    wire_free_at: Time,
     /// Frames that left, until they are taken.
     sent: VecDeque<(Time, Vec<u8>)>,
     control: Vec<Control>,
@@ -61,6 +62,7 @@ impl Cmac {
             wire: VecDeque::new(),
             announced_beats: 0,
             wire_free_edge: 0,
+            wire_free_at: Clock::CMAC.edge(0),
             sent: VecDeque::new(),
             control: control_registers(),
             running: [0; STATISTICS],
@@ -78,9 +80,13 @@ impl Cmac {
     }
 
     pub(super) fn announce(&mut self, start: Time, data: Vec<u8>, err: bool) {
-        let first = Clock::CMAC.edge_at_or_after(start).max(self.wire_free_edge);
+        let first = match start <= self.wire_free_at {
+            true => self.wire_free_edge,
+            false => Clock::CMAC.edge_at_or_after(start),
+        };
         let beats = beats(data.len());
         self.wire_free_edge = first + u64::from(beats);
+        self.wire_free_at = Clock::CMAC.edge(self.wire_free_edge);
         self.announced_beats += beats;
         self.wire.push_back(Announced { last_beat: Clock::CMAC.edge(self.wire_free_edge - 1), data, err });
     }
@@ -96,7 +102,7 @@ impl Cmac {
     }
 
     pub(super) fn wire_free_at(&self) -> Time {
-        Clock::CMAC.edge(self.wire_free_edge)
+        self.wire_free_at
     }
 
     /// When the next announced frame's last beat arrives.

@@ -307,6 +307,7 @@ impl Shell {
     }
 
     /// What the monitors saw, oldest first.
+    #[inline]
     pub fn pop_observation(&mut self) -> Option<Observation> {
         self.observations.queue.pop_front()
     }
@@ -329,6 +330,7 @@ impl Shell {
     }
 
     /// An empty buffer for the next frame: one that came back, or a new one.
+    #[inline]
     pub fn recycle(&mut self) -> Vec<u8> {
         self.pool.pop().unwrap_or_default()
     }
@@ -344,6 +346,7 @@ impl Shell {
     ///
     /// # Panics
     /// Here and in the other functions that take a port: when the shell has no such port.
+    #[inline]
     pub fn wire_room(&self, port: PortId, len_bytes: usize) -> bool {
         let port = &self.ports[port.0 as usize];
         let beats = beats(len_bytes);
@@ -351,6 +354,7 @@ impl Shell {
     }
 
     /// The first time at which a further frame can start at the wire: one beat after the last one's last.
+    #[inline]
     pub fn wire_free_at(&self, port: PortId) -> Time {
         self.ports[port.0 as usize].cmac.wire_free_at()
     }
