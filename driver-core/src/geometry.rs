@@ -122,6 +122,10 @@ impl BufferGeometry {
 
     /// Descriptors that a frame of this length uses up.
     pub const fn descriptors_for(self, frame_len_bytes: u16) -> u16 {
+        // One buffer holds nearly every frame, and a division costs as much as much of a small frame's way.
+        if frame_len_bytes != 0 && frame_len_bytes <= self.hw_len_bytes {
+            return 1;
+        }
         frame_len_bytes.div_ceil(self.hw_len_bytes)
     }
 

@@ -319,11 +319,13 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         Ok(status)
     }
 
+    #[inline]
     fn peek(&self) -> Completion {
         Completion::from_u64(self.completions.load64(self.span.offset(self.cidx, COMPLETION_BYTES)))
     }
 
     /// The next completion, if the card has written it and it can be true.
+    #[inline]
     fn next(&mut self) -> Result<Option<Completion>, QueueFault> {
         let completion = self.peek();
         if completion.color != self.color {
@@ -335,6 +337,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         Ok(Some(completion))
     }
 
+    #[inline]
     fn check(&self, completion: &Completion) -> Result<(), QueueFault> {
         let cidx = self.cidx;
         if completion.err {
@@ -355,6 +358,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     }
 
     /// Show one frame to the hook and the sink and put its pages, or those that replace them, back into the ring.
+    #[inline]
     fn deliver<H: XdpHook<P::Dma>>(
         &mut self,
         completion: Completion,
@@ -382,6 +386,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         Ok(())
     }
 
+    #[inline]
     fn frame(&mut self, pkt_id: u16, count: u16, layout: Layout) -> RxFrame<'_, P::Dma> {
         RxFrame {
             rel_qid: self.rel_qid,
@@ -466,6 +471,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
     }
 
     /// The CPU takes a frame's pages, and sees of each what the frame covers.
+    #[inline]
     fn take_pages(&mut self, len_bytes: u16, count: u16) {
         let dma = self.platform.dma();
         for i in 0..count {
@@ -482,6 +488,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
 
     /// Pages that the sink left go back to the card. Those of a frame that a hook has written are synced whole: a line that
     /// stays in a cache would be written over the next frame.
+    #[inline]
     fn return_pages(&mut self, count: u16, written: bool) -> Result<(), QueueFault> {
         let dma = self.platform.dma();
         let headroom = usize::from(self.geometry.headroom());
@@ -613,6 +620,7 @@ pub enum ModerationError {
 }
 
 /// Hand a page of the ring to the card again.
+#[inline]
 fn give<D: DmaMemory>(
     dma: &D,
     page: D::Page,
@@ -628,6 +636,7 @@ fn give<D: DmaMemory>(
 }
 
 /// A frame as the card wrote it.
+#[inline]
 fn whole(geometry: BufferGeometry, len_bytes: u16, count: u16) -> Layout {
     Layout {
         start: geometry.headroom(),
@@ -704,6 +713,7 @@ impl<D: DmaMemory> Fragments<'_, D> {
 }
 
 /// Bytes of a frame that lie in its buffer `i`: all but the last are full.
+#[inline]
 fn segment_len(geometry: BufferGeometry, len_bytes: u16, i: u16) -> u16 {
     (len_bytes - i * geometry.hw_len_bytes()).min(geometry.hw_len_bytes())
 }
@@ -771,6 +781,7 @@ impl<D: DmaMemory> RxFrame<'_, D> {
     }
 
     /// The bytes in page `i`, or nothing if that page was taken or isn't of this frame.
+    #[inline]
     pub fn segment(&self, i: usize) -> &[u8] {
         match self.slot(i) {
             Some((Slot::Cpu(page), start, len)) => page.bytes().get(start..start + len).unwrap_or(&[]),
@@ -779,6 +790,7 @@ impl<D: DmaMemory> RxFrame<'_, D> {
     }
 
     /// All segments in order.
+    #[inline]
     pub fn segments(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.segment_count()).map(|i| self.segment(i))
     }
@@ -813,6 +825,7 @@ impl<D: DmaMemory> RxFrame<'_, D> {
     }
 
     /// Slot `i` of the frame, with offset and length of the bytes in it.
+    #[inline]
     fn slot(&self, i: usize) -> Option<(&Slot<D>, usize, usize)> {
         let i = u16::try_from(i).ok().filter(|i| *i < self.count)?;
         let slot = &self.slots[usize::from(self.span.add(self.first, i))];

@@ -104,13 +104,14 @@ impl CardView<'_> {
     /// The bytes that the device accesses, if it may.
     #[inline]
     fn bytes(&mut self, access: Access) -> Option<&mut [u8]> {
+        if !self.shared.checks {
+            let (slot, part) = self.inner.streaming.held_at(access.addr, access.len_bytes)?;
+            // A page that the device owns has its bytes: `map` and `sync_for_device` moved them in.
+            let may = slot.lets(access.func, access.deed == Deed::DmaWrite);
+            return if may { slot.bytes.get_mut(part.range()) } else { None };
+        }
         let place = self.page(access)?;
-        let bytes = match self.shared.checks {
-            true => self.device_bytes(access, place),
-            false => Some(&mut self.inner.streaming.at(place).0.bytes),
-        };
-        // A page that the device owns has its bytes: `map` and `sync_for_device` moved them in.
-        bytes?.get_mut(place.part.range())
+        self.device_bytes(access, place)?.get_mut(place.part.range())
     }
 }
 

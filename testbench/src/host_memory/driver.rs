@@ -50,6 +50,7 @@ pub struct DevicePage {
 }
 
 impl Page for CpuPage {
+    #[inline]
     fn bytes(&self) -> &[u8] {
         &self.bytes[self.part.range()]
     }
@@ -292,6 +293,7 @@ impl DmaMemory for FunctionDma {
         self.device_addr(page) + offset as u64
     }
 
+    #[inline]
     #[track_caller]
     fn sync_for_cpu(&self, page: DevicePage, offset: usize, len_bytes: usize) -> CpuPage {
         let call = Call { deed: Deed::SyncForCpu, location: Location::caller(), part: page.part };
@@ -299,6 +301,7 @@ impl DmaMemory for FunctionDma {
         CpuPage { bytes, home: Home::Mapped(page.slot), part: page.part }
     }
 
+    #[inline]
     #[track_caller]
     fn sync_for_device(&self, page: CpuPage, offset: usize, len_bytes: usize) -> Result<DevicePage, MapError<CpuPage>> {
         let Home::Mapped(index) = page.home else {

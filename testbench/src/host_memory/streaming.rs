@@ -169,6 +169,24 @@ impl Streaming {
         Some((func, direction, self.watches.get_mut(watch)?))
     }
 
+    /// The page or fragment that an access lies in, whoever's it is, and where in it: [`locate`](Self::locate) and
+    /// [`at`](Self::at) in one, for where nobody watches.
+    #[inline]
+    pub(super) fn held_at(&mut self, addr: u64, len_bytes: usize) -> Option<(&mut Slot, Part)> {
+        let (index, within) = slot_of(addr)?;
+        let end = within.checked_add(len_bytes)?;
+        let page = self.slots.get_mut(index)?;
+        if end > PAGE_SIZE {
+            return None;
+        }
+        let part = Part { start: within as u16, end: end as u16 };
+        if page.part.contains(part) {
+            return Some((page, part));
+        }
+        let fragments = page.fragments.as_mut()?.0.iter_mut();
+        Some((fragments.into_iter().find(|fragment| fragment.part.contains(part))?, part))
+    }
+
     /// Which page or fragment an access lies in, whoever's it is; `None` if it lies in none, or not wholly in one.
     #[inline]
     pub(super) fn locate(&self, addr: u64, len_bytes: usize) -> Option<Place> {
@@ -179,7 +197,7 @@ impl Streaming {
             return None;
         }
         let part = Part { start: within as u16, end: end as u16 };
-        if page.part == Part::WHOLE || page.part.contains(part) {
+        if page.part.contains(part) {
             return Some(Place { slot: index as u32, fragment: None, part });
         }
         let fragment = page.fragment(|fragment| fragment.part.contains(part))?;
