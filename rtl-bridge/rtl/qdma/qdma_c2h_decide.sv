@@ -12,8 +12,7 @@
 `include "onic_assert.svh"
 `default_nettype none
 module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
-  parameter int unsigned NumQueue   = 512,             // a power of two, 2 to 2048
-  parameter bit          DropNoDesc = 1'b0
+  parameter int unsigned NumQueue = 512                // a power of two, 2 to 2048
 ) (
   input  wire                clk,
   input  wire                rstn,                     // synchronous, active low
@@ -48,8 +47,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   input  wire                verdict_ready_i,
   output logic               popping_o,                // between a frame's first pop and its last
   output logic               at_hand_o,                // a frame is here that is not decided
-  output logic               stopped_o,                // if not: the queue of the frame that was written last was stopped since
-  output logic               no_desc_o
+  output logic               stopped_o                 // if not: the queue of the frame that was written last was stopped since
 );
   // ---- The frame at hand ----
   logic   valid_q, looked_q;                           // looked: look_i is about it
@@ -95,8 +93,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
 
   wire open      = here && !popping_o && verdict_ready_i;
   wire fail      = open && enabled && failed;
-  wire no_desc   = DropNoDesc && open && lacking;
-  wire lose      = (open && (!enabled || (!failed && bad_count))) || no_desc;
+  wire lose      = open && (!enabled || (!failed && bad_count));
   wire start     = open && wanted && enough && room_i;
 
   // ---- Popping ----
@@ -155,8 +152,7 @@ module qdma_c2h_decide import qdma_pkg::*; import qdma_c2h_pkg::*; #(
 
   // ---- What the descriptor engine and the counters are told ----
   always_ff @(posedge clk) begin
-    demand_valid_o <= here && !popping_o && lacking && !no_desc && rstn;
-    no_desc_o      <= no_desc && rstn;
+    demand_valid_o <= here && !popping_o && lacking && rstn;
     if (here && !popping_o && lacking) begin
       demand_qid_o   <= frame_q.qid;
       demand_count_o <= need;

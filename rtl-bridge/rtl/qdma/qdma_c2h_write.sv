@@ -10,7 +10,7 @@
 //   its queue is in error: failed, FaultDescResponse
 //   it needs more than 31 buffers, or its buffers have no size: lost, FaultDescCount
 //   its descriptors are there: they are popped and the frame is written
-//   else it waits, and all frames behind it; with DropNoDesc it is lost, and no_desc_o counts it
+//   else it waits, and all frames behind it
 // It takes ceil(ctrl_len / buffer size) buffers, at least one. A failed or lost frame passes at one beat a cycle. A frame that
 // is longer than the input FIFO passes, since no decision needs more than the first beat.
 //
@@ -35,8 +35,7 @@
 `default_nettype none
 module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   parameter int unsigned NumQueue   = 512,            // a power of two, 2 to 2048
-  parameter int unsigned InputDepth = 32,             // beats, a power of two
-  parameter bit          DropNoDesc = 1'b0            // 1: a frame without descriptors is lost instead of waiting
+  parameter int unsigned InputDepth = 32              // beats, a power of two
 ) (
   input  wire                    clk,
   input  wire                    rstn,                // synchronous, active low; power-up only
@@ -81,9 +80,8 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   output logic                   frame_done_valid_o,
   output frame_done_t            frame_done_o,
   input  wire                    frame_done_ready_i,
-  // Faults; frames lost for want of descriptors
+  // Faults
   output fault_t                 fault_o,
-  output logic                   no_desc_o,           // one cycle each
   output logic                   idle_o               // no frame is inside or has begun to come, frame_done is empty
 );
   `ONIC_ASSERT_PARAM(NumQueue, NumQueue >= 2 && NumQueue <= 2048 && (NumQueue & (NumQueue - 1)) == 0,
@@ -145,7 +143,7 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
   verdict_t   verdict_in, verdict;
   logic [4:0] verdicts;
 
-  qdma_c2h_decide #(.NumQueue(NumQueue), .DropNoDesc(DropNoDesc)) u_decide (
+  qdma_c2h_decide #(.NumQueue(NumQueue)) u_decide (
     .clk, .rstn, .buffer_size_i(config_i.buffer_size),
     .frame_valid_i(frame_valid), .frame_i(frame), .frame_ready_o(frame_ready),
     .peek_i(peek), .peek_qid_i(ctxt_i.qid), .look_qid_o, .look_i,
@@ -153,7 +151,7 @@ module qdma_c2h_write import qdma_pkg::*; import qdma_c2h_pkg::*; #(
     .pop_valid_o, .pop_qid_o, .demand_valid_o, .demand_qid_o, .demand_count_o,
     .put_o(put), .put_addr_o(put_addr), .undo_o(undo), .undo_count_o(undo_count), .room_i(room),
     .verdict_valid_o(decided), .verdict_o(verdict_in), .verdict_ready_i(verdict_room), .popping_o(popping), .at_hand_o(at_hand),
-    .stopped_o(stopped), .no_desc_o);
+    .stopped_o(stopped));
 
   qdma_c2h_buffers u_buffers (
     .clk, .rstn, .put_i(put), .put_addr_i(put_addr), .undo_i(undo), .undo_count_i(undo_count), .room_o(room),

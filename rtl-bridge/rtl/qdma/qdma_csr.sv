@@ -27,7 +27,6 @@ module qdma_csr
   // Settings
   output config_t     config_o,
   // Counter pulses, each for one event
-  input  wire         count_no_desc_i,
   input  wire         count_completion_in_i,
   input  wire         count_completion_out_i,
   input  wire         count_completion_dropped_i,
@@ -74,17 +73,15 @@ module qdma_csr
     end
   end
 
-  // ---- Counters. They wrap; software can't clear them. ----
-  logic [31:0] no_desc_q, completion_in_q, completion_out_q, completion_dropped_q, status_out_q;
+  // ---- Counters. They wrap; software can't clear them. C2H_DESC_DROP stays 0: frames wait for descriptors. ----
+  logic [31:0] completion_in_q, completion_out_q, completion_dropped_q, status_out_q;
   always_ff @(posedge clk) begin
     if (!rstn) begin
-      no_desc_q            <= '0;
       completion_in_q      <= '0;
       completion_out_q     <= '0;
       completion_dropped_q <= '0;
       status_out_q         <= '0;
     end else begin
-      if (count_no_desc_i)            no_desc_q            <= no_desc_q + 1'b1;
       if (count_completion_in_i)      completion_in_q      <= completion_in_q + 1'b1;
       if (count_completion_out_i)     completion_out_q     <= completion_out_q + 1'b1;
       if (count_completion_dropped_i) completion_dropped_q <= completion_dropped_q + 1'b1;
@@ -102,7 +99,6 @@ module qdma_csr
         QDMA_CSR_PF_BARLITE_EXT:          rdata_o <= UserBars;
         QDMA_CSR_QDMA_CAP:                rdata_o <= 32'(NumQueue);
         QDMA_CSR_FUNCTION_RETURN:         rdata_o <= 32'(func_i);
-        QDMA_CSR_C2H_DESC_DROP:           rdata_o <= no_desc_q;
         QDMA_CSR_C2H_COMPLETIONS_IN:      rdata_o <= completion_in_q;
         QDMA_CSR_C2H_COMPLETIONS_OUT:     rdata_o <= completion_out_q;
         QDMA_CSR_C2H_COMPLETIONS_DROPPED: rdata_o <= completion_dropped_q;

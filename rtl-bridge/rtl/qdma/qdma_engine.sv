@@ -11,7 +11,8 @@
 //   irq     ◄─ qdma_msix ◄─ interrupts, behind their status words; error interrupt
 //
 // EQDMA (QDMA 4.0) dialect, streams only, internal descriptor mode, direct MSI-X. Left out: bypass, memory-mapped queues,
-// SR-IOV, interrupt aggregation, markers, virtio, PASID, CRC.
+// SR-IOV, interrupt aggregation, markers, virtio, PASID, CRC; and dropping C2H frames for want of descriptors (qdma.md 7.5):
+// they wait.
 //
 // Host port: four channels, 64 bytes and one beat a cycle each, valid/ready; answers to reads have no ready, as room is kept
 // before a read is sent. Answers of one tag come together and in order, of different tags in any order. A write is done
@@ -198,7 +199,7 @@ module qdma_engine
   logic      [11:0] error_irq_func;
   logic      [10:0] error_irq_vector;
   drop_e            completion_why;
-  logic             no_desc, completion_in, completion_out, completion_error, completion_dropped, status_out;
+  logic             completion_in, completion_out, completion_error, completion_dropped, status_out;
 
   qdma_registers #(.NumQueue(NUM_QUEUE), .NumFunc(NUM_PHYS_FUNC), .Sources(Sources)) u_registers (
     .clk, .rstn, .reg_valid_i, .reg_ready_o, .reg_write_i, .reg_func_i, .reg_addr_i, .reg_wdata_i, .reg_rvalid_o, .reg_rdata_o,
@@ -208,7 +209,7 @@ module qdma_engine
     .bell_o(bell), .bell_valid_o(bell_valid), .bell_ready_i(bell_ready), .cidx_qid_o(cidx_qid), .cidx_i(cidx),
     .fault_i(fault), .error_irq_valid_o(error_irq_valid), .error_irq_func_o(error_irq_func),
     .error_irq_vector_o(error_irq_vector), .error_irq_ready_i(error_irq_ready),
-    .count_no_desc_i(no_desc), .count_completion_in_i(completion_in), .count_completion_out_i(completion_out),
+    .count_completion_in_i(completion_in), .count_completion_out_i(completion_out),
     .count_completion_dropped_i(completion_dropped), .count_status_out_i(status_out), .idle_o(registers_idle)
   );
 
@@ -294,7 +295,7 @@ module qdma_engine
     .news_valid_i(c2h_news_valid), .news_qid_i(c2h_news_qid),
     .pay_valid_o(hp_pay_valid_o), .pay_o(pay), .pay_ready_i(hp_pay_ready_i),
     .frame_done_valid_o(frame_done_valid), .frame_done_o(frame_done), .frame_done_ready_i(frame_done_ready),
-    .fault_o(fault[FaultC2h]), .no_desc_o(no_desc), .idle_o(c2h_idle)
+    .fault_o(fault[FaultC2h]), .idle_o(c2h_idle)
   );
   assign {hp_pay_func_o, hp_pay_addr_o, hp_pay_data_o, hp_pay_be_o, hp_pay_last_o} = pay;
   wire unused_c2h = ^{s_axis_c2h_tcrc, s_axis_c2h_ctrl_marker, s_axis_c2h_ctrl_port_id, s_axis_c2h_ctrl_ecc,

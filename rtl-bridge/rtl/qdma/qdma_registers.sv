@@ -55,7 +55,6 @@ module qdma_registers
   output logic           [10:0] error_irq_vector_o,
   input  wire                   error_irq_ready_i,
   // Counter pulses
-  input  wire                   count_no_desc_i,
   input  wire                   count_completion_in_i,
   input  wire                   count_completion_out_i,
   input  wire                   count_completion_dropped_i,
@@ -129,7 +128,7 @@ module qdma_registers
 
   qdma_csr #(.NumQueue(NumQueue), .NumFunc(NumFunc)) u_csr (
     .clk, .rstn, .wr_i(csr_wr), .rd_i(csr_rd), .addr_i(addr_q[13:0]), .wdata_i(wdata_q), .func_i(func_q),
-    .rdata_o(csr_rdata), .config_o, .count_no_desc_i, .count_completion_in_i, .count_completion_out_i,
+    .rdata_o(csr_rdata), .config_o, .count_completion_in_i, .count_completion_out_i,
     .count_completion_dropped_i, .count_status_out_i
   );
 
