@@ -377,11 +377,13 @@ module qdma_engine
     mon_cmpt_drop_reason    <= completion_why;
   end
 
-  // ---- Rules of use ----
-  `ONIC_ASSERT_STABLE(HostPayStable_A, clk, rstn, hp_pay_valid_o, hp_pay_ready_i,
-                      {hp_pay_func_o, hp_pay_addr_o, hp_pay_be_o, hp_pay_last_o}, 137,
-                      "a payload write changed while it waited")
-  `ONIC_ASSERT_STABLE(HostDataStable_A, clk, rstn, hp_data_req_valid_o, hp_data_req_ready_i, data_req, 93,
-                      "a data read changed while it waited")
+  // ---- Rules of use. Payload and data reads are watched where their registers are. ----
+  `ONIC_ASSERT_STABLE(HostDescStable_A, clk, rstn, hp_desc_req_valid_o, hp_desc_req_ready_i, desc_req, $bits(read_req_t),
+                      "a descriptor read changed while it waited")
+  `ONIC_ASSERT_STABLE(HostCmpStable_A, clk, rstn, hp_cmp_valid_o, hp_cmp_ready_i,
+                      {hp_cmp_func_o, hp_cmp_addr_o, hp_cmp_be_o, hp_cmp_last_o}, 137,
+                      "a completion write changed while it waited")
+  `ONIC_ASSERT_STABLE(IrqStable_A, clk, rstn, irq_valid_o, irq_ready_i, {irq_func_o, irq_vector_o}, 19,
+                      "an interrupt changed while it waited")
 endmodule
 `default_nettype wire
