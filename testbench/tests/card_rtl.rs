@@ -1,4 +1,4 @@
-//! Card `rtl`: goldens, with any host, and the books of its host port.
+//! Card `rtl`: goldens, with any host.
 #![cfg(feature = "rtl")]
 
 use testbench::card::{Choice, Knobs};

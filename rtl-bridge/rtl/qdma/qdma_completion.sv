@@ -3,7 +3,7 @@
 //   s_axis_cpl ──► qdma_completion_join ──► entry ─┐
 //   frame_done ──►   (waits for payload)           │     ┌─► context memory (selector 6)
 //   doorbell ──────────────────────────────────────┼─►op─┤ qdma_completion_update, qdma_moderation
-//   context command ───────────────────────────────┤     └─► qdma_completion_lines ─► qdma_completion_out ─► cmp, irq
+//   context command ───────────────────────────────┤     └─► qdma_line_buffer ─► cmp, irq
 //   qdma_timer_wheel ─► timer ─────────────────────┤
 //   qdma_line_age ────► line that has waited ──────┘
 //

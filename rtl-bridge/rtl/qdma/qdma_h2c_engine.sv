@@ -20,8 +20,8 @@ module qdma_h2c_engine import qdma_pkg::*, qdma_h2c_pkg::*; #(
   input  wire          rstn,                           // synchronous, active low, power-up only
   // Settings
   input  wire    [2:0] wb_interval_i,                  // config_t: a status word every 4 << wb_interval_i frames
-  input  wire   [12:0] read_bytes_i,                   // ahead_t: longest read, 64 to 4096, a multiple of 64
-  input  wire    [8:0] data_reads_i,                   // ahead_t: reads in flight, 1 to 256
+  input  wire   [12:0] read_bytes_i,                   // longest read, 64 to 4096, a multiple of 64
+  input  wire    [8:0] data_reads_i,                   // reads in flight, 1 to 256
   // Fence
   input  wire          fence_i,                        // pulse
   output logic         fence_busy_o,                   // from the same cycle on, until what was committed before is done

@@ -39,16 +39,6 @@ package qdma_pkg;
     logic       [31:0] coalesce;                       // C2H_COALESCE as written
   } config_t;
 
-  // ---- How far the engine reads ahead, pins of the top (quasi static).
-  typedef struct packed {
-    logic  [8:0] c2h_ahead;                            // C2H descriptors kept for a queue, 1 to AheadMax
-    logic  [8:0] h2c_ahead;                            // the same for H2C
-    logic  [5:0] fetches;                              // descriptor reads in flight for one queue, 1 to 32
-    logic [12:0] fetch_bytes;                          // longest descriptor read, 64 to 4096, a multiple of 64
-    logic [12:0] read_bytes;                           // longest data read (MRRS), 64 to 4096, a multiple of 64
-    logic  [8:0] data_reads;                           // data reads in flight, 1 to 256
-  } ahead_t;
-
   // ---- Context window to the owner of a context. valid stays high, the command unchanged, until done is high for one cycle.
   typedef enum logic [1:0] {CtxtClear = 2'd0, CtxtWrite = 2'd1, CtxtRead = 2'd2, CtxtInvalidate = 2'd3} context_op_e;
   typedef struct packed {

@@ -22,7 +22,7 @@
 //   14 completion                       no second look at a CIDX doorbell
 //   15 desc engine                      room for a descriptor is lost now and then
 //   16 doorbells                        the relative queue is taken as the absolute one
-//   17 context window, C2H write        a fence ends at once, and a stopped queue's DMA comes late
+//   17 each part of a fence             it ends at once, and a stopped queue's DMA comes late
 //   18 completion                       does not wait for the payload
 //   19 completion                       an arming doorbell that finds the condition true sends no interrupt
 //   20 C2H write                        no split at 4 KiB

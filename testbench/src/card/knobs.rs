@@ -34,7 +34,7 @@ pub enum Fetch {
     Hardware,
 }
 
-/// Values of the engine's `cfg_*` pins. Source: `ahead_t` in rtl/qdma/qdma_pkg.sv.
+/// Values of the engine's `cfg_*` pins. Source: rtl/qdma/qdma_engine.sv.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ahead {
     /// C2H descriptors kept for a queue, 1…256.
