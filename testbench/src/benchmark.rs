@@ -163,7 +163,7 @@ pub fn spread(figures: &[f64]) -> f64 {
 }
 
 #[cfg(feature = "rtl")]
-pub use with_rtl::{RtlFigures, rtl};
+pub use with_rtl::{CardFigures, RtlFigures, card, rtl};
 
 #[cfg(feature = "rtl")]
 mod with_rtl {
@@ -174,12 +174,13 @@ mod with_rtl {
     use anyhow::{Context, Result, anyhow, ensure};
     use models::qdma::Qdma;
     use rtl_bridge::tops::{self, Library, ShellShape};
-    use rtl_bridge::verilated::{BareLoop, Recording};
+    use rtl_bridge::verilated::{BareLoop, Recording, Simulation};
 
     use super::*;
-    use crate::card::beats::{RtlConfig, ShellRtl};
+    use crate::card::beats::RtlConfig;
     use crate::card::hybrid::HybridCard;
-    use crate::card::qdma_config;
+    use crate::card::rtl::RtlCard;
+    use crate::card::{Knobs, qdma_config};
 
     /// One frame length, seconds for each whole run, opponents taking turns.
     #[derive(Clone, Debug)]
@@ -219,33 +220,88 @@ mod with_rtl {
         }
     }
 
-    fn card(library: &Library, setup: &Setup) -> Result<HybridCard> {
-        let config = RtlConfig { max_pkt_len: setup.shape.max_pkt_len, ..RtlConfig::default() };
-        Ok(HybridCard::new(library, &config, Qdma::new(qdma_config(&setup.shape)))?)
+    /// One frame length on card `rtl`, seconds for each whole run, opponents taking turns.
+    #[derive(Clone, Debug)]
+    pub struct CardFigures {
+        /// Frame length.
+        pub len_bytes: usize,
+        /// Frames in a run.
+        pub frames: usize,
+        /// Cycles of axis_aclk that were evaluated.
+        pub cycles: u64,
+        /// C++ over recorded pins of the whole card.
+        pub bare: Vec<f64>,
+        /// Rust over recorded pins of the whole card.
+        pub pins: Vec<f64>,
+        /// `rtl`, host memory checks off.
+        pub rtl: Vec<f64>,
+        /// C++ over recorded pins of the shell alone, the same frames.
+        pub shell: Vec<f64>,
     }
 
-    /// Record the pins of one run.
-    fn record(library: &Library, setup: &Setup, wire: &[InFrame]) -> Result<(Recording, u64)> {
-        let mut card = card(library, setup)?;
-        card.shell().pins.simulation().record_pins();
-        let mut run = Run::start(Box::new(card), setup)?;
+    impl CardFigures {
+        /// DESIGN section 9 (a): pins only from Rust over the bare loop, best against best.
+        pub fn pins_ratio(&self) -> f64 {
+            best(&self.bare) / best(&self.pins)
+        }
+
+        /// The whole run, driver and host memory in it, over the bare loop, best against best.
+        pub fn rtl_ratio(&self) -> f64 {
+            best(&self.bare) / best(&self.rtl)
+        }
+
+        /// Of the card's evaluation time, what the shell alone does not take.
+        pub fn engine_share(&self) -> f64 {
+            1.0 - best(&self.shell) / best(&self.bare)
+        }
+
+        /// Cycles of axis_aclk a second of the whole run.
+        pub fn cycles_per_second(&self) -> f64 {
+            self.cycles as f64 / best(&self.rtl)
+        }
+    }
+
+    fn config(setup: &Setup) -> RtlConfig {
+        RtlConfig { max_pkt_len: setup.shape.max_pkt_len, ..RtlConfig::default() }
+    }
+
+    fn hybrid_card(library: &Library, setup: &Setup) -> Result<Box<dyn Card>> {
+        Ok(Box::new(HybridCard::new(library, &config(setup), Qdma::new(qdma_config(&setup.shape)))?))
+    }
+
+    fn rtl_card(library: &Library, setup: &Setup) -> Result<Box<dyn Card>> {
+        Ok(Box::new(RtlCard::new(library, &config(setup), &Knobs::default())?))
+    }
+
+    /// The RTL in a card.
+    fn simulation(card: &mut dyn Card) -> Result<&mut Simulation> {
+        let card: &mut dyn Any = card;
+        if card.is::<HybridCard>() {
+            return card
+                .downcast_mut::<HybridCard>()
+                .map(|hybrid| hybrid.shell().pins.simulation())
+                .context("no hybrid");
+        }
+        card.downcast_mut::<RtlCard>().map(|rtl| rtl.pins().simulation()).context("no RTL in this card")
+    }
+
+    /// Record the pins of one run of a fresh card; with it the cycles of axis_aclk.
+    fn record(mut card: Box<dyn Card>, setup: &Setup, wire: &[InFrame]) -> Result<(Recording, u64)> {
+        simulation(card.as_mut())?.record_pins();
+        let mut run = Run::start(card, setup)?;
         let mut sink = Counting::default();
         run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
         ensure!(sink.frames == wire.len() as u64, "{} of {} frames came through", sink.frames, wire.len());
-        let recording = run.bench().card(|card| {
-            let hybrid = (card as &mut dyn Any).downcast_mut::<HybridCard>().context("the card is no hybrid")?;
-            Ok::<Recording, anyhow::Error>(hybrid.shell().pins.simulation().take_recording())
-        })?;
+        let recording = run.bench().card(|card| Ok::<_, anyhow::Error>(simulation(card)?.take_recording()))?;
         // axis_aclk rises at multiples of its period; other clocks' edges that fall there are evaluated with it.
         let cycles =
             recording.times_ps().filter(|time| time.is_multiple_of(models::time::Clock::AXIS.num)).count() as u64;
         Ok((recording, cycles))
     }
 
-    fn play(library: &Library, setup: &Setup, recording: &Recording, bare: bool) -> Result<f64> {
-        let config = RtlConfig { max_pkt_len: setup.shape.max_pkt_len, ..RtlConfig::default() };
-        let mut shell = ShellRtl::start(library, &config)?;
-        let simulation = shell.pins.simulation();
+    /// Play recorded pins into a fresh card: seconds.
+    fn play(mut card: Box<dyn Card>, recording: &Recording, bare: bool) -> Result<f64> {
+        let simulation = simulation(card.as_mut())?;
         let begin;
         if bare {
             let replay = BareLoop::new(recording, simulation);
@@ -266,7 +322,7 @@ mod with_rtl {
         let library = tops::shell(&ShellShape::default(), &|_, _, _| {})?;
         let (fast, checked) = (setup(false), setup(true));
         let wire = traffic(len_bytes, frames);
-        let (recording, cycles) = record(&library, &fast, &wire)?;
+        let (recording, cycles) = record(hybrid_card(&library, &fast)?, &fast, &wire)?;
         let mut figures = RtlFigures {
             len_bytes,
             frames,
@@ -278,14 +334,34 @@ mod with_rtl {
             model: Vec::new(),
         };
         for _ in 0..rounds {
-            figures.bare.push(play(&library, &fast, &recording, true)?);
-            figures.pins.push(play(&library, &fast, &recording, false)?);
-            figures.hybrid.push(whole_run(Box::new(card(&library, &fast)?), &fast, &wire)?.0.as_secs_f64());
+            figures.bare.push(play(hybrid_card(&library, &fast)?, &recording, true)?);
+            figures.pins.push(play(hybrid_card(&library, &fast)?, &recording, false)?);
+            figures.hybrid.push(whole_run(hybrid_card(&library, &fast)?, &fast, &wire)?.0.as_secs_f64());
             let model = Choice::named("model").make(&fast.shape)?;
             figures.model.push(whole_run(model, &fast, &wire)?.0.as_secs_f64());
-            figures
-                .hybrid_checked
-                .push(whole_run(Box::new(card(&library, &checked)?), &checked, &wire)?.0.as_secs_f64());
+            figures.hybrid_checked.push(whole_run(hybrid_card(&library, &checked)?, &checked, &wire)?.0.as_secs_f64());
+        }
+        Ok(figures)
+    }
+
+    /// The same for card `rtl`.
+    ///
+    /// # Errors
+    /// As [`rtl`].
+    pub fn card(len_bytes: usize, frames: usize, rounds: usize) -> Result<CardFigures> {
+        let shape = ShellShape::default();
+        let (shell, whole) = (tops::shell(&shape, &|_, _, _| {})?, tops::card(&shape, &|_, _, _| {})?);
+        let setup = setup(false);
+        let wire = traffic(len_bytes, frames);
+        let (shell_recording, _) = record(hybrid_card(&shell, &setup)?, &setup, &wire)?;
+        let (recording, cycles) = record(rtl_card(&whole, &setup)?, &setup, &wire)?;
+        let (bare, pins, rtl, shell_bare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut figures = CardFigures { len_bytes, frames, cycles, bare, pins, rtl, shell: shell_bare };
+        for _ in 0..rounds {
+            figures.bare.push(play(rtl_card(&whole, &setup)?, &recording, true)?);
+            figures.pins.push(play(rtl_card(&whole, &setup)?, &recording, false)?);
+            figures.rtl.push(whole_run(rtl_card(&whole, &setup)?, &setup, &wire)?.0.as_secs_f64());
+            figures.shell.push(play(hybrid_card(&shell, &setup)?, &shell_recording, true)?);
         }
         Ok(figures)
     }
