@@ -387,6 +387,22 @@ fn a_running_receive_queue_that_is_restarted_counts_what_it_gives_up() {
     assert_works(&mock, &mut driver);
 }
 
+/// From the last look at the ring to the card's forgetting it the card may still write.
+#[test]
+fn a_frame_that_lands_while_its_queue_is_stopped_is_counted_too() {
+    let mock = Mock::new(10);
+    let mut driver = driver_up(&mock, settings());
+    (0..3).for_each(|n| assert!(mock.receive(2, &numbered(n, 60))));
+    mock.fail(Faults { frame_at_stop: Some(2), ..Faults::default() });
+    driver.restart_rx(2).unwrap();
+    assert_eq!((driver.rx_totals().dropped_stopping, driver.rx_totals().frames), (4, 0));
+    mock.fail(Faults { frame_at_stop: Some(1), ..Faults::default() });
+    driver.down().unwrap();
+    assert_eq!((driver.rx_totals().dropped_stopping, driver.rx_totals().frames), (5, 0));
+    driver.up().unwrap();
+    assert_works(&mock, &mut driver);
+}
+
 #[test]
 fn settings_of_single_queues_outlive_a_down_and_an_up() {
     let mock = Mock::new(10);

@@ -583,6 +583,7 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
 
     /// Last part, once the card can't reach the memory any more: every page is let go of.
     pub(crate) fn release(mut self) -> S {
+        self.count_landed();
         self.publish_counters();
         let platform = Arc::clone(&self.platform);
         let dma = platform.dma();
@@ -597,6 +598,22 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         self.source.drain(dma);
         self.ledger.publish_pool(&self.source.statistics());
         self.source
+    }
+
+    /// Frames that the card wrote after the last look and before it forgot the rings are lost, and have a name like those
+    /// before them. No doorbell is rung for them: the queue has none any more. What a queue in error wrote last is not
+    /// believed.
+    fn count_landed(&mut self) {
+        if matches!(self.state, QueueState::Faulted(_)) {
+            return;
+        }
+        // Each takes a descriptor at least, and a completion that takes more than there are ends it.
+        while let Ok(Some(completion)) = self.next() {
+            self.counters.dropped_stopping += 1;
+            self.desc_cidx = self.span.add(self.desc_cidx, self.geometry.descriptors_for(completion.len_bytes));
+            self.cidx = self.span.add(self.cidx, 1);
+            self.color ^= self.cidx == 0;
+        }
     }
 }
 

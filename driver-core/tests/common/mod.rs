@@ -50,6 +50,8 @@ pub struct Faults {
     pub no_memory: bool,
     /// Blocks never come out of reset.
     pub in_reset: bool,
+    /// A frame arrives for this absolute queue just before the first of its contexts is invalidated.
+    pub frame_at_stop: Option<u16>,
     /// Reads of a CMAC's version.
     pub cmac_version: Option<u32>,
 }
@@ -307,6 +309,13 @@ impl State {
             return;
         }
         let key = (word >> 1 & 0xF, word >> 7 & 0x1FFF);
+        if word >> 5 & 3 == 3
+            && let Some(qid) = self.faults.frame_at_stop.take_if(|qid| u32::from(*qid) == key.1)
+        {
+            let id = self.pkt_id.wrapping_add(1);
+            self.pkt_id = id;
+            assert!(self.receive(qid, &numbered(id.into(), 60), id), "room for it");
+        }
         let data: [u32; 8] = std::array::from_fn(|i| self.regs.get(&(0, 0x804 + 4 * i as u32)).copied().unwrap_or(0));
         match word >> 5 & 3 {
             0 => {
