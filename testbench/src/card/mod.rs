@@ -121,6 +121,18 @@ pub struct Stalls {
     pub wire_out: u64,
 }
 
+/// Frames that a DMA engine had and lost, where its registers can't tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DmaCounts {
+    /// From the host: all that it took, whatever then became of them.
+    pub h2c_taken: u64,
+    /// Of those, frames that it lost and the shell never got.
+    pub h2c_lost: u64,
+    /// To the host: completion entries whose error bit says that their frame is lost. Its registers count them among the
+    /// others.
+    pub c2h_error_entries: u64,
+}
+
 /// One OpenNIC card.
 ///
 /// It owns its state but no host memory: that is lent to each call that may do DMA. MMIO writes only record; the work
@@ -194,6 +206,16 @@ pub trait Card: Send + Any {
     /// The QDMA model inside, for its own counters and for faults that can come while it runs. None from a card without one.
     fn qdma(&mut self) -> Option<&mut Qdma> {
         None
+    }
+
+    /// What the DMA engine counts by itself and not by MMIO. None from a card that can't tell.
+    fn dma_counts(&mut self) -> Option<DmaCounts> {
+        let counters = self.qdma()?.counters();
+        Some(DmaCounts {
+            h2c_taken: counters.h2c.frames_in,
+            h2c_lost: counters.h2c.dropped_total(),
+            c2h_error_entries: counters.completions_with_error,
+        })
     }
 
     /// How often a stall pattern struck where it matters most. None on a card without beats.

@@ -29,7 +29,7 @@ use rtl_bridge::verilated::{AnyOf, Output, PortError, Simulation};
 use super::beats::{AXIS, RtlConfig, Runs, ShellPins, StartError, TapKind};
 use super::engine_pins::EnginePins;
 use super::host_port::HostPortConfig;
-use super::{Card, CardError, Choice, Knobs, Observation, Shape, Stalls, Stop, WireFrame};
+use super::{Card, CardError, Choice, DmaCounts, Knobs, Observation, Shape, Stalls, Stop, WireFrame};
 use crate::execute::ExecuteError;
 
 /// For so many cycles without a sign at any pin the card may be about to do something all the same, descriptors that a
@@ -44,6 +44,8 @@ pub struct RtlCard {
     /// Beats of the C2H frame at hand.
     runs: Runs,
     lost: Lost,
+    /// Frames that the engine gave to the shell.
+    h2c_sent: u64,
 }
 
 /// The engine's own monitors and those of its streams, each one cycle after what it shows. Source: rtl/top/onic_card.sv.
@@ -105,7 +107,7 @@ impl RtlCard {
         let host = HostPortConfig::new(knobs, config.stalls, config.seed);
         let engine = EnginePins::bind(&mut pins.simulation, &host, &knobs.fetch.ahead())?;
         let monitors = Monitors::bind(&pins.simulation)?;
-        Ok(RtlCard { pins, engine, monitors, runs: Runs::default(), lost: Lost::default() })
+        Ok(RtlCard { pins, engine, monitors, runs: Runs::default(), lost: Lost::default(), h2c_sent: 0 })
     }
 
     /// Wire, BAR2, clocks: for waves, coverage and log.
@@ -163,7 +165,12 @@ impl RtlCard {
             }
         }
         if simulation.get(monitors.h2c_beat) {
-            if simulation.get(monitors.h2c_last) { pins.watch.entered() } else { pins.watch.moved() }
+            if simulation.get(monitors.h2c_last) {
+                self.h2c_sent += 1;
+                pins.watch.entered();
+            } else {
+                pins.watch.moved();
+            }
         }
         if simulation.get(monitors.cmpt_entry) {
             pins.watch.left();
@@ -346,6 +353,12 @@ impl Card for RtlCard {
         self.lost.completions.iter().enumerate().for_each(|(reason, &frames)| each(drop_reason(reason).name(), frames));
         each(DropReason::DmaFault.name(), self.lost.errors);
         each(DropReason::ZeroLength.name(), self.lost.h2c);
+    }
+
+    /// What is still in the engine it has not taken: a queue that is stopped takes it back.
+    fn dma_counts(&mut self) -> Option<DmaCounts> {
+        let Lost { errors, h2c, .. } = self.lost;
+        Some(DmaCounts { h2c_taken: self.h2c_sent + h2c, h2c_lost: h2c, c2h_error_entries: errors })
     }
 
     fn stalls(&self) -> Stalls {

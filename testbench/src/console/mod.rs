@@ -22,7 +22,7 @@ use crate::shape::Pace;
 
 pub use commands::{COMMANDS, Spec};
 pub use parse::{ParseError, Statement, parse};
-pub use session::{Interface, Moved, Report, Session, SessionError};
+pub use session::{Interface, Moved, Record, Report, Session, SessionError};
 pub use traffic::{Rounds, Traffic};
 pub use wire_fault::{WireFault, WireFaults};
 

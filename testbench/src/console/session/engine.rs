@@ -8,8 +8,9 @@ use models::time::Time;
 use regs::{FuncId, PortId};
 
 use super::{Interface, Session, SessionError};
-use crate::card::CardError;
+use crate::card::{CardError, WireFrame};
 use crate::execute::lost;
+use crate::outcome::{Delivered, Sent};
 use crate::run::RunError;
 
 /// Frames that wait at a port ahead of time, so that the wire never starves between two looks of the host.
@@ -181,7 +182,14 @@ impl Session {
             }
             let Some(pair) = driver.pair(queue) else { continue };
             pair.napi.schedule();
-            let polled = pair.poll(WEIGHT, &mut NoHook, |_| handled += 1);
+            let record = &mut self.record;
+            let polled = pair.poll(WEIGHT, &mut NoHook, |frame| {
+                handled += 1;
+                if let Some(record) = record {
+                    let data = frame.segments().flatten().copied().collect();
+                    record.delivered.push(Delivered { func: poll.func, queue, data, time: now, crossing: None });
+                }
+            });
             note(&mut self.log, poll.func, queue, &polled);
             match polled.next {
                 Next::Again => again = true,
@@ -216,7 +224,11 @@ impl Session {
         for port in (0..self.setup.shape.ports).map(PortId) {
             while let Some(frame) = self.bench.wire_out(port) {
                 self.tally.wire_out += 1;
-                self.bench.give_back(frame.data);
+                let WireFrame { data, err, time } = frame;
+                match &mut self.record {
+                    Some(record) => record.sent.push(Sent { port, data, err, time }),
+                    None => self.bench.give_back(data),
+                }
             }
         }
         let losses = &mut self.tally.lost;

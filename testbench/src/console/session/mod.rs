@@ -19,6 +19,7 @@
 //! ```
 
 mod engine;
+mod record;
 mod report;
 
 use std::collections::VecDeque;
@@ -32,13 +33,14 @@ use regs::FuncId;
 use super::traffic::{Replay, Traffic};
 use super::wire_fault::WireFaults;
 use crate::bench::Bench;
-use crate::card::Choice;
+use crate::card::{Card, Choice};
 use crate::execute::ExecuteError;
 use crate::outcome::Sum;
 use crate::run::{CardDriver, HostFrame, RunError, Setup, device_config};
 use crate::shape::Pace;
 
 use engine::Poll;
+pub use record::Record;
 pub use report::Report;
 
 /// One network interface: a function with its driver, `onic<f>`.
@@ -155,6 +157,8 @@ pub struct Session {
     abandoned: Abandoned,
     /// What the drivers had to say since the log was last cleared.
     log: Vec<String>,
+    /// Frames that came out, for somebody who wants them.
+    record: Option<Record>,
     progress_mark: u64,
     last_progress: Time,
 }
@@ -165,7 +169,14 @@ impl Session {
     /// # Errors
     /// [`SessionError::NoCard`], [`SessionError::Run`].
     pub fn start(choice: &Choice, setup: &Setup) -> Result<Session, SessionError> {
-        let card = choice.make(&setup.shape)?;
+        Session::start_with(choice.make(&setup.shape)?, setup)
+    }
+
+    /// [`Session::start`] on a card of one's own making, of the setup's shape.
+    ///
+    /// # Errors
+    /// [`SessionError::Run`].
+    pub fn start_with(card: Box<dyn Card>, setup: &Setup) -> Result<Session, SessionError> {
         let name = card.name().to_string();
         let bench = Bench::new(card, setup.shape.functions, setup.check_memory, setup.hang_cycles);
         bench.reset().map_err(RunError::from)?;
@@ -182,6 +193,7 @@ impl Session {
             tally: Tally::default(),
             abandoned: Abandoned::default(),
             log: Vec::new(),
+            record: None,
             progress_mark: 0,
             last_progress: bench.now(),
             bench,

@@ -61,7 +61,7 @@ impl Session {
 
     /// Posted frames that the card has not taken, those left out that are known never to be.
     fn not_taken(&self) -> u64 {
-        let taken = self.bench.card(|card| card.qdma().map(|qdma| qdma.counters().h2c.frames_in));
+        let taken = self.bench.card(|card| card.dma_counts().map(|counts| counts.h2c_taken));
         // A card that can't tell has had none of what was given up.
         let not_taken = taken.map_or(u64::MAX, |taken| self.tally.host_in.saturating_sub(taken));
         not_taken.saturating_sub(self.abandoned.never_taken)
@@ -69,7 +69,7 @@ impl Session {
 
     /// Frames that the host posted and the shell never got.
     fn lost_before_shell(&mut self) -> u64 {
-        let in_dma = self.bench.card(|card| card.qdma().map_or(0, |qdma| qdma.counters().h2c.dropped_total()));
+        let in_dma = self.bench.card(|card| card.dma_counts().map_or(0, |counts| counts.h2c_lost));
         self.abandoned() + in_dma
     }
 
@@ -95,6 +95,7 @@ impl Session {
         let by_counters = self.sum_by_counters();
         let by_monitors = self.sum_by_monitors();
         let lost_before_shell = self.lost_before_shell();
+        let error_entries = self.bench.card(|card| card.dma_counts().map_or(0, |counts| counts.c2h_error_entries));
         let removed = self.remove();
         let memory = self.bench.memory();
         let mut memory_reports: Vec<String> = memory.violations().iter().map(ToString::to_string).collect();
@@ -113,6 +114,7 @@ impl Session {
             by_counters,
             by_monitors,
             lost_before_shell,
+            error_entries,
             memory: memory.counts(),
             memory_reports,
             log: std::mem::take(&mut self.log),
@@ -145,6 +147,9 @@ pub struct Report {
     /// Frames that the host made and the shell never got: given up by a driver, or lost by the DMA engine under a name. The
     /// card's counters know nothing of them.
     pub lost_before_shell: u64,
+    /// Frames of which the host got no more than a completion with its error bit. The card's counters take them for frames
+    /// that went out.
+    pub error_entries: u64,
     /// What is held of host memory once the drivers are gone.
     pub memory: MemoryCounts,
     /// Broken rules and leaks.
@@ -169,7 +174,7 @@ impl Report {
             let pairs = [
                 ("in at the wire", counters.wire_in, self.by_monitors.wire_in),
                 ("made by the host", counters.host_in + self.lost_before_shell, self.by_monitors.host_in),
-                ("to the host", counters.host_out, self.by_monitors.host_out + stopping),
+                ("to the host", counters.host_out, self.by_monitors.host_out + stopping + self.error_entries),
                 ("out at the wire", counters.wire_out, self.by_monitors.wire_out),
             ];
             let differing = pairs.into_iter().filter(|(_, card, testbench)| card != testbench);
