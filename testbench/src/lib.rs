@@ -1,5 +1,6 @@
 //! `onic`: the only place that joins a card, a driver and a trace.
 
+pub mod actions;
 pub mod bench;
 pub mod benchmark;
 pub mod card;

@@ -1,11 +1,6 @@
-//! Actions of a driver and a shell, and lists of them from a seed.
-//!
-//! An action says what is wanted; whether it can be done is seen when its turn comes, so that any part of a list is a
-//! list again: that is what makes failures shrink. Each carries a seed of its own for all that it draws.
+//! Actions of a driver and a shell.
 
-use std::fmt;
-
-use traces::synth::Rng;
+use crate::actions::{self, swarm};
 
 /// What is done.
 ///
@@ -199,45 +194,11 @@ impl Kind {
 }
 
 /// One action.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Action {
-    /// What.
-    pub kind: Kind,
-    /// Root of what it draws.
-    pub seed: u64,
-}
+pub type Action = actions::Action<Kind>;
 
-impl fmt::Debug for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}({:#x})", self.kind, self.seed)
-    }
-}
-
-/// The actions of a run. Some kinds are off and others far up, differently in each run.
+/// The actions of a run.
 pub fn actions(seed: u64, count: usize) -> Vec<Action> {
-    let mut rng = Rng::named(seed, "differential weights");
-    let weights = Kind::ALL.map(|(kind, weight)| {
-        let factor = match rng.below(10) {
-            0..=2 if !kind.is_vital() => 0,
-            9 => 8,
-            _ => 1,
-        };
-        (kind, factor * weight)
-    });
-    let total: u32 = weights.iter().map(|(_, weight)| weight).sum();
-    let mut rng = Rng::named(seed, "differential actions");
-    (0..count).map(|_| Action { kind: pick(&weights, rng.below(total.into()) as u32), seed: rng.next_u64() }).collect()
-}
-
-/// The kind in whose share `at` lies.
-fn pick(weights: &[(Kind, u32)], mut at: u32) -> Kind {
-    for &(kind, weight) in weights {
-        if at < weight {
-            return kind;
-        }
-        at -= weight;
-    }
-    Kind::Settle
+    swarm("differential", seed, count, &Kind::ALL, Kind::is_vital)
 }
 
 #[cfg(test)]
@@ -249,11 +210,5 @@ mod tests {
         let mut kinds = Kind::ALL.map(|(kind, _)| kind);
         kinds.sort_unstable();
         assert!(kinds.windows(2).all(|pair| pair[0] != pair[1]));
-    }
-
-    #[test]
-    fn a_seed_gives_the_same_list_for_ever() {
-        assert_eq!(actions(7, 50), actions(7, 50));
-        assert_ne!(actions(7, 50), actions(8, 50));
     }
 }

@@ -1,10 +1,9 @@
 //! Many seeds: each a list of actions on two engines, shrunk when they differ.
 
-use std::fmt;
-
-use super::action::{Action, actions};
+use super::action::{Action, Kind, actions};
 use super::driver::{Driver, Tally};
 use super::engine::{Engine, Shape};
+use crate::actions::{self, ListOutcome, run_and_shrink};
 
 /// Makes an engine of a shape, just out of power-up, or says why it can't be had.
 pub type Maker<'a> = &'a dyn Fn(&Shape) -> Result<Box<dyn Engine>, String>;
@@ -12,26 +11,8 @@ pub type Maker<'a> = &'a dyn Fn(&Shape) -> Result<Box<dyn Engine>, String>;
 /// Runs made to shrink a failing list.
 const SHRINK_RUNS: usize = 400;
 
-/// A list of actions on which two engines differ, as short as it could be made.
-#[derive(Clone, Debug)]
-pub struct Differs {
-    /// Which seed.
-    pub seed: u64,
-    /// What differs.
-    pub message: String,
-    /// The actions that are left.
-    pub actions: Vec<Action>,
-    /// How many there were.
-    pub of: usize,
-}
-
-impl fmt::Display for Differs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {:#x}: {}", self.seed, self.message)?;
-        write!(f, "  {} of {} actions are enough:", self.actions.len(), self.of)?;
-        self.actions.iter().try_for_each(|action| write!(f, " {action:?}"))
-    }
-}
+/// A list of actions on which two engines differ.
+pub type Differs = actions::Differs<Kind>;
 
 /// What a seed gave.
 pub type Outcome = Result<Tally, Box<Differs>>;
@@ -42,60 +23,17 @@ pub type Outcome = Result<Tally, Box<Differs>>;
 /// The list on which the engines differ.
 pub fn run_seed(seed: u64, count: usize, shape: Shape, reference: Maker<'_>, tested: Maker<'_>) -> Outcome {
     let shape = Shape { seed, ..shape };
-    let all = actions(seed, count);
-    let run = |list: &[Action]| run_list(list, shape, reference, tested);
-    match run(&all) {
-        Ok(tally) => Ok(tally),
-        Err((message, 0)) => Err(Box::new(Differs { seed, message, actions: Vec::new(), of: all.len() })),
-        Err((message, done)) => {
-            let (message, actions) = shrink(all[..done].to_vec(), message, &run);
-            Err(Box::new(Differs { seed, message, actions, of: all.len() }))
-        }
-    }
+    run_and_shrink(seed, &actions(seed, count), SHRINK_RUNS, &|list| run_list(list, shape, reference, tested))
 }
 
-/// Of a list of actions: what it reached, or a difference and how many actions it took.
-type ListOutcome = Result<Tally, (String, usize)>;
-
 /// Run a list. On a difference: what it is, and how many actions it took.
-fn run_list(list: &[Action], shape: Shape, reference: Maker<'_>, tested: Maker<'_>) -> ListOutcome {
+fn run_list(list: &[Action], shape: Shape, reference: Maker<'_>, tested: Maker<'_>) -> ListOutcome<Tally> {
     let [reference, tested] = [reference, tested].map(|make| make(&shape).map_err(|message| (message, 0)));
     let mut driver = Driver::new(reference?, tested?, shape);
     for (done, action) in list.iter().enumerate() {
         driver.apply(*action).map_err(|message| (message, done + 1))?;
     }
     driver.finish().map_err(|message| (message, list.len()))
-}
-
-/// What kind of difference a message tells of: its first line without numbers.
-fn kind_of(message: &str) -> String {
-    let first = message.lines().next().unwrap_or_default();
-    let words = first.split_whitespace().filter(|word| !word.bytes().any(|byte| byte.is_ascii_digit()));
-    words.collect::<Vec<_>>().join(" ")
-}
-
-/// Leave out what is not needed for a difference of this kind: halves, then quarters, at last single actions.
-fn shrink(mut list: Vec<Action>, mut message: String, run: &dyn Fn(&[Action]) -> ListOutcome) -> (String, Vec<Action>) {
-    let kind = kind_of(&message);
-    let mut chunk = list.len().div_ceil(2);
-    let mut runs = 0;
-    while chunk != 0 && runs < SHRINK_RUNS {
-        let mut at = 0;
-        while at < list.len() && runs < SHRINK_RUNS {
-            let mut fewer = list.clone();
-            fewer.drain(at..(at + chunk).min(list.len()));
-            runs += 1;
-            match run(&fewer) {
-                Err((text, done)) if kind_of(&text) == kind => {
-                    fewer.truncate(done);
-                    (list, message) = (fewer, text);
-                }
-                Ok(_) | Err(_) => at += chunk,
-            }
-        }
-        chunk = if chunk == 1 { 0 } else { chunk.div_ceil(2) };
-    }
-    (message, list)
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
 //! The QDMA engine in RTL against the QDMA model: [`crate::differential`] as properties.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-
 use super::coverage::Coverage;
-use super::{Config, FailedCase, Failure, Property, Report};
-use crate::differential::{self, CHECKS, Check, DIRECTED, Differs, Kind, Shape, Tally};
+use super::{Config, FailedCase, Failure, Property, Report, seeds};
+use crate::differential::{self, CHECKS, Check, DIRECTED, Kind, Shape, Tally};
 
 pub(super) const ACTIONS: Property = Property {
     name: "differential",
@@ -62,77 +59,8 @@ const PACKETS_PER_RUN: u64 = 500;
 const RUNS_PER_ERROR: u64 = 40;
 
 fn actions(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
-    let mut coverage = Coverage::with_goals(goals(config.cases));
-    for seed in kept_seeds(property) {
-        try_seed(property, config, seed, &mut Coverage::default(), false)?;
-    }
-    let numbers = config.only.map_or(0..u64::from(config.cases), |only| only..only + 1);
-    let mut done = 0;
-    for number in numbers {
-        try_seed(property, config, config.seed.wrapping_add(number), &mut coverage, true)?;
-        done += 1;
-        (config.progress)(done, config.cases.into());
-    }
-    let missing = coverage.missing();
-    if config.only.is_none() && config.cases >= property.full && !missing.is_empty() {
-        return Err(Failure::Coverage { cases: config.cases, missing });
-    }
-    Ok(Report { cases: done as u32, coverage: coverage.lines() })
-}
-
-fn try_seed(
-    property: &Property,
-    config: &Config<'_>,
-    seed: u64,
-    coverage: &mut Coverage,
-    keep: bool,
-) -> Result<(), Failure> {
-    match differential::run_seed(seed, COUNT, SHAPE, &differential::model, &differential::rtl) {
-        Ok(tally) => {
-            count(coverage, &tally);
-            Ok(())
-        }
-        Err(differs) => {
-            if keep {
-                keep_seed(property, &differs);
-            }
-            Err(failed(property, config, &differs))
-        }
-    }
-}
-
-fn failed(property: &Property, config: &Config<'_>, differs: &Differs) -> Failure {
-    let number = differs.seed.wrapping_sub(config.seed);
-    let repro = if number < u64::from(u32::MAX) {
-        format!("./onic test {} --seed {:#x} --only {number}", property.name, config.seed)
-    } else {
-        format!("./onic test {} --seed {:#x} --only 0", property.name, differs.seed)
-    };
-    Failure::Case(Box::new(FailedCase {
-        message: differs.message.clone(),
-        case: format!("{} of {} actions: {:?}", differs.actions.len(), differs.of, differs.actions),
-        repro,
-        inputs: vec!["none are needed".into()],
-    }))
-}
-
-/// Seeds that once failed: one a line, with what differed behind a `#`.
-fn kept_seeds(property: &Property) -> Vec<u64> {
-    let text = fs::read_to_string(property.kept).unwrap_or_default();
-    let seed = |line: &str| u64::from_str_radix(line.split('#').next()?.trim().strip_prefix("0x")?, 16).ok();
-    text.lines().filter_map(seed).collect()
-}
-
-/// Keep a seed for everybody to try first. Where the sources can't be written it is only printed.
-fn keep_seed(property: &Property, differs: &Differs) {
-    let path = std::path::Path::new(property.kept);
-    if let Some(folder) = path.parent() {
-        let _ = fs::create_dir_all(folder);
-    }
-    let first = differs.message.lines().next().unwrap_or_default();
-    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
-        let _ = writeln!(file, "{:#x} # {first}", differs.seed);
-    }
+    let run_seed = |seed| differential::run_seed(seed, COUNT, SHAPE, &differential::model, &differential::rtl);
+    seeds::run(property, config, Coverage::with_goals(goals(config.cases)), run_seed, count)
 }
 
 fn goals(cases: u32) -> Vec<(String, u64)> {

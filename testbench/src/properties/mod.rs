@@ -12,6 +12,7 @@
 //! | `oracle` | what should come out |
 //! | `trial` | a case on a card, and what is wrong with what came out |
 //! | `runner`, `fewer`, `coverage` | proptest around it; how lists shrink; what was tried how often |
+//! | `seeds` | around properties whose cases are lists of actions from a seed |
 //! | the others | one property each, or two of a kind |
 
 /// Where a property's failing seeds are kept, for everybody to try first.
@@ -36,6 +37,7 @@ mod replay;
 mod rings;
 mod runner;
 mod same;
+mod seeds;
 mod spread;
 mod traffic;
 mod transmit;
