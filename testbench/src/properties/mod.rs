@@ -24,6 +24,7 @@ macro_rules! kept {
 
 mod affinity;
 mod bed;
+pub mod card_actions;
 mod coverage;
 mod differential;
 mod fewer;
@@ -176,6 +177,7 @@ pub fn all() -> &'static [Property] {
             differential::DIRECTED_CHECKS,
             differential::LAPS,
             differential::ACTIONS,
+            card_actions::CARD_ACTIONS,
         ]
     }
 }

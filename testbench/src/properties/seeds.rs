@@ -43,11 +43,9 @@ pub(super) fn run<K: Debug, T>(
 
 fn failed<K: Debug>(property: &Property, config: &Config<'_>, differs: &Differs<K>) -> Failure {
     let number = differs.seed.wrapping_sub(config.seed);
-    let repro = if number < u64::from(u32::MAX) {
-        format!("./onic test {} --seed {:#x} --only {number}", property.name, config.seed)
-    } else {
-        format!("./onic test {} --seed {:#x} --only 0", property.name, differs.seed)
-    };
+    let (seed, only) = if number < u64::from(u32::MAX) { (config.seed, number) } else { (differs.seed, 0) };
+    let card = if config.rtl == "rtl" { String::new() } else { format!(" --card {}", config.rtl) };
+    let repro = format!("./onic test {} --seed {seed:#x} --only {only}{card}", property.name);
     Failure::Case(Box::new(FailedCase {
         message: differs.message.clone(),
         case: format!("{} of {} actions: {:?}", differs.actions.len(), differs.of, differs.actions),

@@ -154,16 +154,17 @@ pub(super) type Origin = (FuncId, u16, u16);
 /// Host frames, each marked with where it comes from.
 pub(super) fn host_frames(specs: &[HostSpec], functions: u8, queues: u16) -> Vec<HostFrame> {
     let numbered = specs.iter().enumerate();
-    numbered
-        .map(|(number, spec)| {
-            let (func, queue) = (spec.func % functions, spec.queue % queues);
-            let mut rng = Rng::new(spec.seed);
-            let mut data = frame(Kind::Udp4, &Ethernet::random(&mut rng), spec.len_bytes.into(), &mut rng);
-            let ([q0, q1], [n0, n1]) = (queue.to_be_bytes(), (number as u16).to_be_bytes());
-            data[ORIGIN].copy_from_slice(&[0x02, func, q0, q1, n0, n1]);
-            HostFrame { func: FuncId(func), queue, data }
-        })
-        .collect()
+    numbered.map(|(number, spec)| host_frame_of(spec, number as u16, functions, queues)).collect()
+}
+
+/// One of them.
+pub(super) fn host_frame_of(spec: &HostSpec, number: u16, functions: u8, queues: u16) -> HostFrame {
+    let (func, queue) = (spec.func % functions, spec.queue % queues);
+    let mut rng = Rng::new(spec.seed);
+    let mut data = frame(Kind::Udp4, &Ethernet::random(&mut rng), spec.len_bytes.into(), &mut rng);
+    let ([q0, q1], [n0, n1]) = (queue.to_be_bytes(), number.to_be_bytes());
+    data[ORIGIN].copy_from_slice(&[0x02, func, q0, q1, n0, n1]);
+    HostFrame { func: FuncId(func), queue, data }
 }
 
 /// The origin of a frame that the host made.
@@ -173,6 +174,40 @@ pub(super) fn origin(data: &[u8]) -> Option<Origin> {
             Some((FuncId(func), u16::from_be_bytes([q0, q1]), u16::from_be_bytes([n0, n1])))
         }
         _ => None,
+    }
+}
+
+/// A frame of any sort from a seed, not longer than `max_bytes`, for lists that proptest does not make: sometimes a runt,
+/// sometimes one with a wrong FCS.
+pub(super) fn drawn_frame(rng: &mut Rng, ports: u8, max_bytes: u16) -> FrameSpec {
+    let content = match rng.below(12) {
+        0 => Content::Of(Kind::Options4 { ihl: rng.between(5, 15) as u8 }),
+        1 => Content::Of(Kind::BadIhl4 { ihl: rng.below(5) as u8 }),
+        2 => Content::Noise(*rng.pick(&NOISE_TYPES)),
+        _ => Content::Of(*rng.pick(&mix::VALID)),
+    };
+    let mut tag = || rng.next_u64() as u16;
+    let some = [tag(), tag()];
+    let tags = match rng.below(11) {
+        0..=5 => Tags::None,
+        6..=8 => Tags::One(some[0]),
+        9 => Tags::Two(some[0], some[1]),
+        _ => Tags::QinQ(some[0], some[1]),
+    };
+    let len_bytes = match rng.below(40) {
+        0 => rng.between(1, 59),
+        1..=3 => rng.between(60, max_bytes.into()),
+        4..=9 => 64 * rng.between(1, u64::from(max_bytes / 64)) + rng.below(3) - 1,
+        10..=19 => 64 * rng.between(1, 3) + rng.below(3) - 1,
+        _ => rng.between(60, 260),
+    };
+    FrameSpec {
+        port: rng.below(ports.into()) as u8,
+        content,
+        tags,
+        len_bytes: len_bytes.min(max_bytes.into()) as u16,
+        err: rng.one_in(30),
+        seed: rng.next_u64(),
     }
 }
 
