@@ -477,7 +477,7 @@ impl Run {
         let driver = &mut self.drivers[usize::from(poll.func.0)];
         if driver.error_vector() == Some(poll.vector) {
             if let Some(errors) = driver.service_errors()? {
-                self.tally.queue_errors.push(format!("card errors: {errors:?}"));
+                self.tally.queue_errors.push(format!("card errors: {errors}"));
             }
             return Ok(());
         }

@@ -385,7 +385,7 @@ impl<'a> Crew<'a> {
             while let Some(vector) = driver.platform().interrupts().take() {
                 if driver.error_vector() == Some(vector) {
                     let errors = driver.service_errors()?;
-                    run.tally.queue_errors.extend(errors.map(|errors| format!("card errors: {errors:?}")));
+                    run.tally.queue_errors.extend(errors.map(|errors| format!("card errors: {errors}")));
                     continue;
                 }
                 let lanes = self.lanes.iter_mut().filter(|lane| (lane.func, lane.vector) == (func, vector));
