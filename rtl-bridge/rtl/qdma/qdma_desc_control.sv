@@ -198,7 +198,7 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
       endcase
     end
     changed = '0;
-    if (ctxt_i.op == CtxtWrite) changed = (shown & ~ctxt_i.mask) | (ctxt_i.data & ctxt_i.mask);
+    if (op_q == OpContext && ctxt_i.op == CtxtWrite) changed = (shown & ~ctxt_i.mask) | (ctxt_i.data & ctxt_i.mask);
   end
 
   // ---- A doorbell ----
@@ -208,15 +208,20 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   logic        bell_fits;
 
   always_comb begin
-    entries     = config_i.ring_size[software.ctxt.ring_select];
+    entries     = '0;
+    outstanding = '0;
+    bell_fits   = 1'b0;
     bell_pidx   = bell_i.data[15:0];
-    outstanding = 17'(ring_distance(queue_i.done, software.ctxt.pidx, entries))
-                + 17'(ring_distance(software.ctxt.pidx, bell_pidx, entries));
-    bell_fits   = entries >= 16'd3 && bell_pidx < entries - 16'd1 && software.ctxt.pidx < entries - 16'd1
-                  && queue_i.done < entries - 16'd1 && outstanding <= 17'(entries) - 17'd2;
+    if (op_q == OpBell) begin
+      entries     = config_i.ring_size[software.ctxt.ring_select];
+      outstanding = 17'(ring_distance(queue_i.done, software.ctxt.pidx, entries))
+                  + 17'(ring_distance(software.ctxt.pidx, bell_pidx, entries));
+      bell_fits   = entries >= 16'd3 && bell_pidx < entries - 16'd1 && software.ctxt.pidx < entries - 16'd1
+                    && queue_i.done < entries - 16'd1 && outstanding <= 17'(entries) - 17'd2;
+    end
   end
 
-  // ---- Carry out ----
+  // ---- Carry out. Without an operation nothing is copied, which would cost simulation time in every cycle. ----
   logic   anew, flush, run, run_d, keeps_failed, fails;
   index_t start;
   fault_t fault_d;
@@ -225,8 +230,12 @@ module qdma_desc_control import qdma_pkg::*, qdma_desc_pkg::*; #(
   assign run = queue_i.origin.run;
 
   always_comb begin
-    software_d   = software;
-    stored_d     = stored;
+    software_d   = '0;
+    stored_d     = '0;
+    if (op_q != OpNone) begin
+      software_d = software;
+      stored_d   = stored;
+    end
     arm_d        = arm_now;
     told_d       = told_now;
     touches      = 1'b0;

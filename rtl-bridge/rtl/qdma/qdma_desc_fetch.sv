@@ -64,7 +64,7 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
   state_e state_q, state_d;
   qid_t   qid_q;
 
-  // ---- What may be read. Counts are descriptors. ----
+  // ---- What may be read. Counts are descriptors. All 0 but when it is decided: simulation leaves it out in other cycles. ----
   logic [15:0] entries, usable, posted, to_ring_end, limit, used, room, batch, worth, count;
   logic  [9:0] to_page_end;
   logic [15:0] ahead, demand;
@@ -73,46 +73,68 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
   logic        in_ring, urgent, may_send, go;
 
   always_comb begin
-    entries     = config_i.ring_size[queue_i.origin.ring_select];
-    usable      = fault_wrap_i ? entries : entries - 16'd1;
-    in_ring      = entries >= 16'd3 && queue_i.sent.index < usable && software_i.ctxt.pidx < entries - 16'd1;
-    posted      = in_ring ? ring_distance(queue_i.sent.index, software_i.ctxt.pidx, entries) : '0;
-    if (fault_wrap_i && in_ring && software_i.ctxt.pidx < queue_i.sent.index) posted = posted + 16'd1;
-    to_ring_end = usable - queue_i.sent.index;
+    entries     = '0;
+    usable      = '0;
+    posted      = '0;
+    to_ring_end = '0;
+    limit       = '0;
+    used        = '0;
+    room        = '0;
+    batch       = '0;
+    worth       = '0;
+    count       = '0;
+    to_page_end = '0;
+    ahead       = '0;
+    demand      = '0;
+    in_flight   = '0;
+    ring_base   = '0;
+    addr        = '0;
+    in_ring     = 1'b0;
+    urgent      = 1'b0;
+    may_send    = 1'b0;
+    go          = 1'b0;
+    if (state_q == FetchDecide) begin
+      entries     = config_i.ring_size[queue_i.origin.ring_select];
+      usable      = fault_wrap_i ? entries : entries - 16'd1;
+      in_ring     = entries >= 16'd3 && queue_i.sent.index < usable && software_i.ctxt.pidx < entries - 16'd1;
+      posted      = in_ring ? ring_distance(queue_i.sent.index, software_i.ctxt.pidx, entries) : '0;
+      if (fault_wrap_i && in_ring && software_i.ctxt.pidx < queue_i.sent.index) posted = posted + 16'd1;
+      to_ring_end = usable - queue_i.sent.index;
 
-    ring_base   = software_i.ctxt.ring_base;
-    addr        = {ring_base[63:DescShift], DescShift'(0)} + (addr_t'(queue_i.sent.index) << DescShift);
-    to_page_end = 10'((13'd4096 - {1'b0, addr[11:0]}) >> DescShift);
+      ring_base   = software_i.ctxt.ring_base;
+      addr        = {ring_base[63:DescShift], DescShift'(0)} + (addr_t'(queue_i.sent.index) << DescShift);
+      to_page_end = 10'((13'd4096 - {1'b0, addr[11:0]}) >> DescShift);
 
-    // How many descriptors may be in flight or ready.
-    ahead  = 16'(ahead_i);
-    if (!H2c && config_i.prefetch_num != '0 && 16'(config_i.prefetch_num) < ahead) ahead = 16'(config_i.prefetch_num);
-    if (ahead == '0) ahead = 16'd1;
-    demand = demand_valid_i && demand_qid_i == qid_q ? 16'(demand_count_i) : '0;
-    limit  = H2c || pfch_en_i || !software_i.ctxt.fcrd_en ? ahead : '0;
-    if (limit < demand)        limit = demand;
-    if (!pfch_may_i)           limit = '0;
-    if (limit > 16'(AheadMax)) limit = 16'(AheadMax);
+      // How many descriptors may be in flight or ready.
+      ahead  = 16'(ahead_i);
+      if (!H2c && config_i.prefetch_num != '0 && 16'(config_i.prefetch_num) < ahead) ahead = 16'(config_i.prefetch_num);
+      if (ahead == '0) ahead = 16'd1;
+      demand = demand_valid_i && demand_qid_i == qid_q ? 16'(demand_count_i) : '0;
+      limit  = H2c || pfch_en_i || !software_i.ctxt.fcrd_en ? ahead : '0;
+      if (limit < demand)        limit = demand;
+      if (!pfch_may_i)           limit = '0;
+      if (limit > 16'(AheadMax)) limit = 16'(AheadMax);
 
-    used  = 16'(slot_t'(queue_i.sent.slot - queue_i.popped.slot - slot_t'(pop_i))) + fault_leak_i;
-    room  = limit > used ? limit - used : '0;
-    batch = 16'(fetch_bytes_i >> DescShift);
+      used  = 16'(slot_t'(queue_i.sent.slot - queue_i.popped.slot - slot_t'(pop_i))) + fault_leak_i;
+      room  = limit > used ? limit - used : '0;
+      batch = 16'(fetch_bytes_i >> DescShift);
 
-    count = posted;
-    if (count > room)              count = room;
-    if (count > batch)             count = batch;
-    if (count > to_ring_end)       count = to_ring_end;
-    if (count > 16'(to_page_end))  count = 16'(to_page_end);
+      count = posted;
+      if (count > room)              count = room;
+      if (count > batch)             count = batch;
+      if (count > to_ring_end)       count = to_ring_end;
+      if (count > 16'(to_page_end))  count = 16'(to_page_end);
 
-    // A read is worth its while with a full batch, a quarter of what may be ahead, or all that is posted. With a quarter,
-    // pops go on from the other three while a read is on its way; half would leave a single queue waiting.
-    worth = (limit + 16'd3) >> 2;
-    if (worth > batch)  worth = batch;
-    if (worth > posted) worth = posted;
-    urgent    = used == '0 || used < demand;
-    in_flight = queue_i.sent.reads - queue_i.delivered.reads;
-    may_send  = in_flight < 7'(fetches_i == '0 ? 6'd1 : fetches_i);
-    go        = queue_i.origin.run && count != '0 && (urgent || room >= worth) && may_send;
+      // A read is worth its while with a full batch, a quarter of what may be ahead, or all that is posted. With a quarter,
+      // pops go on from the other three while a read is on its way; half would leave a single queue waiting.
+      worth = (limit + 16'd3) >> 2;
+      if (worth > batch)  worth = batch;
+      if (worth > posted) worth = posted;
+      urgent    = used == '0 || used < demand;
+      in_flight = queue_i.sent.reads - queue_i.delivered.reads;
+      may_send  = in_flight < 7'(fetches_i == '0 ? 6'd1 : fetches_i);
+      go        = queue_i.origin.run && count != '0 && (urgent || room >= worth) && may_send;
+    end
   end
 
   // ---- One queue after the other. ----
@@ -156,17 +178,23 @@ module qdma_desc_fetch import qdma_pkg::*, qdma_desc_pkg::*; #(
 
   always_comb begin
     sent_wr_o        = (send || leave) && queue_i.origin.run;
-    sent_o           = queue_i.sent;
-    sent_o.wake      = leave && posted != '0 && room < worth && worth <= limit;
-    sent_o.wake_used = slot_t'(limit - worth);
+    sent_o           = '0;
+    if (send || leave) begin
+      sent_o           = queue_i.sent;
+      sent_o.wake      = leave && posted != '0 && room < worth && worth <= limit;
+      sent_o.wake_used = slot_t'(limit - worth);
+    end
     if (send) begin
       sent_o.index = next_index == usable ? '0 : next_index;
       sent_o.slot  = queue_i.sent.slot + slot_t'(count);
       sent_o.reads = queue_i.sent.reads + 7'd1;
     end
     tag_take_o = send;
-    tag_o      = '{qid: qid_q, generation: queue_i.origin.generation, slot: queue_i.sent.slot, count: slot_t'(count),
-                   next: sent_o.index};
+    tag_o      = '0;
+    if (send) begin
+      tag_o = '{qid: qid_q, generation: queue_i.origin.generation, slot: queue_i.sent.slot, count: slot_t'(count),
+                next: sent_o.index};
+    end
   end
 
   always_ff @(posedge clk) begin

@@ -176,6 +176,21 @@ module qdma_engine
 
   always_ff @(posedge clk) qdma_idle_o <= rstn && parts_idle && !input_event;
 
+  // ---- How far to read ahead. Registered: pins that decide something make a simulator go through all that follows from
+  // it whenever any pin changes, and these never do. ----
+  logic  [8:0] c2h_ahead_q, h2c_ahead_q, data_reads_q;
+  logic  [5:0] fetches_q;
+  logic [12:0] fetch_bytes_q, read_bytes_q;
+
+  always_ff @(posedge clk) begin
+    c2h_ahead_q   <= cfg_c2h_ahead;
+    h2c_ahead_q   <= cfg_h2c_ahead;
+    fetches_q     <= cfg_fetches;
+    fetch_bytes_q <= cfg_fetch_bytes;
+    read_bytes_q  <= cfg_read_bytes;
+    data_reads_q  <= cfg_data_reads;
+  end
+
   // ---- Registers ----
   // Sources of faults, in the order in which a log prefers them
   localparam int unsigned FaultH2cDesc = 0, FaultC2hDesc = 1, FaultC2h = 2, FaultJoin = 3, FaultCompletion = 4, FaultH2c = 5,
@@ -226,7 +241,7 @@ module qdma_engine
   wire unused_desc = ^{c2h_stop_ready, h2c_pfch_qid};
 
   qdma_desc_engine #(.NumQueue(NUM_QUEUE), .DescBytes(8), .AheadMax(C2H_AHEAD_MAX), .H2c(1'b0)) u_c2h_desc (
-    .clk, .rstn, .config_i(settings), .ahead_i(cfg_c2h_ahead), .fetches_i(cfg_fetches), .fetch_bytes_i(cfg_fetch_bytes),
+    .clk, .rstn, .config_i(settings), .ahead_i(c2h_ahead_q), .fetches_i(fetches_q), .fetch_bytes_i(fetch_bytes_q),
     .ctxt_valid_i(ctxt_valid[CtxtC2hDesc]), .ctxt_i(ctxt), .ctxt_done_o(ctxt_done[CtxtC2hDesc]),
     .ctxt_rdata_o(ctxt_rdata[CtxtC2hDesc]),
     .bell_valid_i(bell_valid[BellC2h]), .bell_i(bell), .bell_ready_o(bell_ready[BellC2h]),
@@ -254,7 +269,7 @@ module qdma_engine
   desc_queue_t h2c_look, h2c_look2;
 
   qdma_desc_engine #(.NumQueue(NUM_QUEUE), .DescBytes(16), .AheadMax(H2C_AHEAD_MAX), .H2c(1'b1)) u_h2c_desc (
-    .clk, .rstn, .config_i(settings), .ahead_i(cfg_h2c_ahead), .fetches_i(cfg_fetches), .fetch_bytes_i(cfg_fetch_bytes),
+    .clk, .rstn, .config_i(settings), .ahead_i(h2c_ahead_q), .fetches_i(fetches_q), .fetch_bytes_i(fetch_bytes_q),
     .ctxt_valid_i(ctxt_valid[CtxtH2cDesc]), .ctxt_i(ctxt), .ctxt_done_o(ctxt_done[CtxtH2cDesc]),
     .ctxt_rdata_o(ctxt_rdata[CtxtH2cDesc]),
     .bell_valid_i(bell_valid[BellH2c]), .bell_i(bell), .bell_ready_o(bell_ready[BellH2c]),
@@ -352,7 +367,7 @@ module qdma_engine
   end
 
   qdma_h2c_engine #(.NumQueue(NUM_QUEUE)) u_h2c (
-    .clk, .rstn, .wb_interval_i(settings.wb_interval), .read_bytes_i(cfg_read_bytes), .data_reads_i(cfg_data_reads),
+    .clk, .rstn, .wb_interval_i(settings.wb_interval), .read_bytes_i(read_bytes_q), .data_reads_i(data_reads_q),
     .fence_i(fence), .fence_busy_o(h2c_busy), .news_valid_i(h2c_news_valid), .news_qid_i(h2c_news_qid),
     .look_qid_o(h2c_look_qid), .look_i(h2c_look), .look2_qid_o(h2c_look2_qid), .look2_i(h2c_look2),
     .pop_valid_o(h2c_pop_valid), .pop_qid_o(h2c_pop_qid), .done_valid_o(h2c_done_valid), .done_qid_o(h2c_done_qid),
