@@ -141,7 +141,13 @@ fn golden(folder: &Path, card: &Choice, progress: &mut Progress) -> Outcome {
 /// The bug gallery: every mutant caught, and driver-core silent.
 fn gallery_checks(args: &TestArgs) -> Vec<Check> {
     let (card, seed) = (Choice::named(&args.card.card), args.card.seed);
-    let seeds = args.seeds.map(u64::from).unwrap_or(if args.full { 100 } else { 3 });
+    // An engine in RTL takes ten times as long as a modelled one.
+    let seeds = match (args.full, card.name.as_str()) {
+        (true, "rtl") => 10,
+        (true, _) => 100,
+        (false, _) => 3,
+    };
+    let seeds = args.seeds.map_or(seeds, u64::from);
     let of_card = card.clone();
     let mutants = move |_: &mut Progress| {
         let here = |row: &&gallery::Row| match &row.standing {
