@@ -64,7 +64,9 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     runner::ready(&["model", config.rtl], &[1, 2])?;
     let held = "two-beat frames held between beats";
     let (held_h2c, held_out) = (format!("{held}, H2C"), format!("{held}, wire out"));
-    let goals = [("frames sent".to_string(), 10_000), (held_h2c.clone(), 500), (held_out.clone(), 500)];
+    // Inside card `rtl` nobody holds the H2C stream but the shell.
+    let held_least = if config.rtl == "rtl" { 0 } else { 500 };
+    let goals = [("frames sent".to_string(), 10_000), (held_h2c.clone(), held_least), (held_out.clone(), 500)];
     runner::cases(property, config, Coverage::with_goals(goals), &case(), Case::frames, |case, coverage| {
         let (host, wire) = (case.host(), case.wire());
         let trial = Trial { host: &host, ..Trial::fast(&case.bed, &wire) };
