@@ -167,11 +167,11 @@ fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Valu
 
 #[cfg(feature = "rtl")]
 fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value, Failure> {
-    let rounds = if args.quick { 7 } else { 11 };
+    // Many short runs: a shared machine is calm for a moment now and then, seldom for long.
+    let (rounds, cycles) = if args.quick { (7, 60_000) } else { (21, 100_000) };
     let mut rows = Vec::new();
     let mut list = Vec::new();
     for len_bytes in LENGTHS {
-        let cycles = if args.quick { 60_000 } else { 200_000 };
         let frames = cycles / len_bytes.div_ceil(64).max(2);
         let figures = benchmark::rtl(len_bytes, frames, rounds)?;
         let rate = |seconds: &[f64]| format!("{:.1}", frames as f64 / benchmark::best(seconds) / 1e3);
