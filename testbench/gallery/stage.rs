@@ -20,7 +20,7 @@ use super::excuse::{Excuse, untold_sent};
 use super::heap::{Heap, Oops};
 use super::nic::{Failure, MacTotals, Nic, NicConfig, Polled, Refusal, Timed, Work};
 use super::seams::{Bend, Bent, Watchdog};
-use super::tamper::{Faults, Handle, TamperedCard};
+use super::tamper::{Faults, Handle, tamper};
 use crate::bench::Bench;
 use crate::card::{Choice, Shape, WireFrame};
 use crate::counters;
@@ -142,7 +142,7 @@ impl<'a> Stage<'a> {
     pub fn new(card: &Choice, conditions: Conditions, maker: &'a Maker<'a>) -> Result<Stage<'a>, ExecuteError> {
         let shape = conditions.shape.clone();
         let qdma = QdmaConfig { num_functions: shape.functions, ..conditions.qdma.clone() };
-        let (card, faults) = TamperedCard::new(card.make_with(&shape, qdma)?, conditions.faults.clone());
+        let (card, faults) = tamper(card.make_with(&shape, qdma)?, conditions.faults.clone());
         let name = crate::card::Card::name(&card).to_string();
         let bench = Bench::new(Box::new(card), shape.functions, true, HANG_CYCLES);
         bench.reset().map_err(|error| ExecuteError::Card(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! A card with a fault: a [`Card`] around another, which alters what the card writes to host memory or answers to a read.
+//! A card with a fault: a [`Layer`] that alters what the card behind it writes to host memory or answers to a read.
 //!
 //! Where a ring lies in host memory it learns from the contexts as they are programmed, like anything else on the bus could.
 
@@ -10,9 +10,10 @@ use models::time::Time;
 use regs::context::{COMMAND_WORDS, CompletionContext, ContextCommand, ContextOp, ContextSelector, SwDescContext};
 use regs::descriptor::{Completion, H2cStatus};
 use regs::qdma_csr::{self, ind_ctxt_cmd};
-use regs::{Bar, FuncId, PortId, Qid, system_config};
+use regs::{Bar, FuncId, Qid, system_config};
 
-use crate::card::{Card, CardError, Observation, Stop, WireFrame};
+use crate::card::layer::{Layer, Layered};
+use crate::card::{Card, CardError, Stop};
 
 /// What is wrong with the card. By default nothing.
 #[derive(Clone, Debug, Default)]
@@ -91,19 +92,16 @@ impl Handle {
     }
 }
 
-/// The card.
-pub struct TamperedCard {
-    inner: Box<dyn Card>,
-    state: Handle,
+/// `card` with these faults, and the handle to watch them by.
+pub fn tamper(card: Box<dyn Card>, faults: Faults) -> (impl Card, Handle) {
+    let state = Handle::default();
+    state.lock().faults = faults;
+    (Layered::new(card, Tampering { state: state.clone() }), state)
 }
 
-impl TamperedCard {
-    /// `card` with these faults, and the handle to watch them by.
-    pub fn new(card: Box<dyn Card>, faults: Faults) -> (TamperedCard, Handle) {
-        let state = Handle::default();
-        state.lock().faults = faults;
-        (TamperedCard { inner: card, state: state.clone() }, state)
-    }
+/// The faults, in front of a card.
+struct Tampering {
+    state: Handle,
 }
 
 /// Host memory, with the faults in between.
@@ -255,18 +253,19 @@ impl State {
     }
 }
 
-impl TamperedCard {
+impl Tampering {
     /// Do something on the card while its faults are in between.
     fn with<R>(
         &mut self,
+        card: &mut dyn Card,
         memory: &mut dyn HostMemory,
         call: impl FnOnce(&mut dyn Card, &mut dyn HostMemory) -> R,
     ) -> R {
-        self.state.lock().now = self.inner.now();
-        let result = call(&mut *self.inner, &mut Between { memory, state: &self.state });
+        self.state.lock().now = card.now();
+        let result = call(&mut *card, &mut Between { memory, state: &self.state });
         let let_go = {
             let mut state = self.state.lock();
-            state.now = self.inner.now();
+            state.now = card.now();
             state.let_go()
         };
         for (addr, func, data) in let_go {
@@ -277,31 +276,19 @@ impl TamperedCard {
     }
 }
 
-impl Card for TamperedCard {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn reset(&mut self) -> Result<(), CardError> {
-        self.inner.reset()
-    }
-
-    fn now(&self) -> Time {
-        self.inner.now()
-    }
-
-    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
-        self.with(memory, |card, memory| card.advance(until, memory))
+impl Layer for Tampering {
+    fn advance(&mut self, card: &mut dyn Card, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
+        self.with(card, memory, |card, memory| card.advance(until, memory))
     }
 
     fn mmio_read(
         &mut self,
+        card: &mut dyn Card,
         func: FuncId,
-        bar: Bar,
-        offset: u32,
+        (bar, offset): (Bar, u32),
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
-        let value = self.with(memory, |card, memory| card.mmio_read(func, bar, offset, memory))?;
+        let value = self.with(card, memory, |card, memory| card.mmio_read(func, bar, offset, memory))?;
         let mut state = self.state.lock();
         if bar == Bar::Qdma && offset == qdma_csr::IND_CTXT_CMD {
             state.busy &= state.hang_until.is_some_and(|until| state.now < until);
@@ -313,9 +300,9 @@ impl Card for TamperedCard {
 
     fn mmio_write(
         &mut self,
+        card: &mut dyn Card,
         func: FuncId,
-        bar: Bar,
-        offset: u32,
+        (bar, offset): (Bar, u32),
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
@@ -326,50 +313,6 @@ impl Card for TamperedCard {
             }
             state.snoop(offset, value);
         }
-        self.with(memory, |card, memory| card.mmio_write(func, bar, offset, value, memory))
-    }
-
-    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {
-        self.inner.take_interrupt()
-    }
-
-    fn gate_wire(&mut self, gated: bool) {
-        self.inner.gate_wire(gated);
-    }
-
-    fn wire_in(&mut self, port: PortId, frame: WireFrame) {
-        self.inner.wire_in(port, frame);
-    }
-
-    fn wire_queued(&self, port: PortId) -> usize {
-        self.inner.wire_queued(port)
-    }
-
-    fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
-        self.inner.wire_out(port)
-    }
-
-    fn observation(&mut self) -> Option<Observation> {
-        self.inner.observation()
-    }
-
-    fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        self.inner.drops(each);
-    }
-
-    fn recycle(&mut self) -> Vec<u8> {
-        self.inner.recycle()
-    }
-
-    fn give_back(&mut self, buffer: Vec<u8>) {
-        self.inner.give_back(buffer);
-    }
-
-    fn idle(&self) -> bool {
-        self.inner.idle()
-    }
-
-    fn close(&mut self) {
-        self.inner.close();
+        self.with(card, memory, |card, memory| card.mmio_write(func, bar, offset, value, memory))
     }
 }

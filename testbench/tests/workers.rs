@@ -7,10 +7,10 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use models::host_memory::HostMemory;
-use models::observation::Observation;
 use models::time::Time;
 use regs::{Bar, FuncId, PortId};
-use testbench::card::{Card, CardError, Choice, Shape, Stop, WireFrame};
+use testbench::card::layer::{Layer, Layered};
+use testbench::card::{Card, CardError, Choice, Observation, Shape, WireFrame};
 use testbench::frames;
 use testbench::run::{HostFrame, InFrame, Run, RunError, Setup, Sink, Tally};
 use testbench::shape::Pace;
@@ -162,76 +162,22 @@ fn a_pace_needs_simulated_time() {
     assert!(matches!(refused, Err(RunError::WorkerPace)));
 }
 
-/// A card that panics when a thread other than its maker's writes a register of the queues: in a worker, with the card's
-/// lock held.
+/// Panics when a thread other than its maker's writes a register of the queues: in a worker, with the card's lock held.
 struct Trap {
-    card: Box<dyn Card>,
     maker: ThreadId,
 }
 
-impl Card for Trap {
-    fn name(&self) -> &str {
-        self.card.name()
-    }
-
-    fn reset(&mut self) -> Result<(), CardError> {
-        self.card.reset()
-    }
-
-    fn now(&self) -> Time {
-        self.card.now()
-    }
-
-    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
-        self.card.advance(until, memory)
-    }
-
-    fn mmio_read(&mut self, func: FuncId, bar: Bar, at: u32, memory: &mut dyn HostMemory) -> Result<u32, CardError> {
-        self.card.mmio_read(func, bar, at, memory)
-    }
-
+impl Layer for Trap {
     fn mmio_write(
         &mut self,
+        card: &mut dyn Card,
         func: FuncId,
-        bar: Bar,
-        at: u32,
+        (bar, offset): (Bar, u32),
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
         assert!(thread::current().id() == self.maker, "the trap has shut");
-        self.card.mmio_write(func, bar, at, value, memory)
-    }
-
-    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {
-        self.card.take_interrupt()
-    }
-
-    fn gate_wire(&mut self, gated: bool) {
-        self.card.gate_wire(gated);
-    }
-
-    fn wire_in(&mut self, port: PortId, frame: WireFrame) {
-        self.card.wire_in(port, frame);
-    }
-
-    fn wire_queued(&self, port: PortId) -> usize {
-        self.card.wire_queued(port)
-    }
-
-    fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
-        self.card.wire_out(port)
-    }
-
-    fn observation(&mut self) -> Option<Observation> {
-        self.card.observation()
-    }
-
-    fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        self.card.drops(each);
-    }
-
-    fn idle(&self) -> bool {
-        self.card.idle()
+        card.mmio_write(func, bar, offset, value, memory)
     }
 }
 
@@ -257,7 +203,7 @@ fn panic_of(trapped: bool, mut sink: impl Sink + Send + 'static, wire_frames: u6
         let shape = shape(1, 4, 64);
         let mut card = Choice::named("model").make(&shape).expect("a card");
         if trapped {
-            card = Box::new(Trap { card, maker: thread::current().id() });
+            card = Box::new(Layered::new(card, Trap { maker: thread::current().id() }));
         }
         let mut run = Run::start(card, &Setup { shape, ..Setup::default() }).expect("bring-up");
         let (wire, host) = (wire(1, wire_frames, 1500), host(1, 4, host_frames));

@@ -10,6 +10,7 @@ pub mod host_port;
 #[cfg(feature = "rtl")]
 pub mod hybrid;
 mod knobs;
+pub mod layer;
 pub mod model;
 #[cfg(feature = "rtl")]
 pub mod register_port;

@@ -1,13 +1,13 @@
 //! The test of the test: what agrees is not accused, and what is tampered with is found.
 
 use models::host_memory::HostMemory;
-use models::observation::Observation;
-use models::qdma::{Qdma, QdmaConfig};
+use models::qdma::QdmaConfig;
 use models::time::Time;
 use regs::{Bar, FuncId, PortId, packet_adapter, qdma_csr, qdma_function, shell};
 
 use super::*;
-use crate::card::{CardError, Stop, WireFrame, qdma_config};
+use crate::card::layer::{Layer, Layered};
+use crate::card::{CardError, WireFrame, qdma_config};
 
 /// Actions of a seed.
 const ACTIONS: usize = 40;
@@ -84,9 +84,8 @@ const WRONGS: [Wrong; 10] = [
     Wrong::LateDma,
 ];
 
-/// A model with a fault in front of it.
-struct Tampered {
-    inner: Box<dyn Card>,
+/// A fault, in front of a model.
+struct Tampering {
     wrong: Wrong,
     /// Events of the kind that it spoils.
     count: u64,
@@ -94,12 +93,12 @@ struct Tampered {
     kept: Option<WireFrame>,
 }
 
-impl Tampered {
+impl Tampering {
     fn make(conditions: &Conditions, wrong: Wrong) -> Result<Box<dyn Card>, String> {
         let plain = qdma_config(&conditions.setup.shape);
         let late = if wrong == Wrong::LateDma { 60_000 } else { 0 };
-        let inner = model_with(conditions, QdmaConfig { late_dma_after_inv_ns: late, ..plain })?;
-        Ok(Box::new(Tampered { inner, wrong, count: 0, kept: None }))
+        let model = model_with(conditions, QdmaConfig { late_dma_after_inv_ns: late, ..plain })?;
+        Ok(Box::new(Layered::new(model, Tampering { wrong, count: 0, kept: None })))
     }
 
     /// Is it this time?
@@ -109,31 +108,15 @@ impl Tampered {
     }
 }
 
-impl Card for Tampered {
-    fn name(&self) -> &str {
-        "tampered"
-    }
-
-    fn reset(&mut self) -> Result<(), CardError> {
-        self.inner.reset()
-    }
-
-    fn now(&self) -> Time {
-        self.inner.now()
-    }
-
-    fn advance(&mut self, until: Time, memory: &mut dyn HostMemory) -> Result<Stop, CardError> {
-        self.inner.advance(until, memory)
-    }
-
+impl Layer for Tampering {
     fn mmio_read(
         &mut self,
+        card: &mut dyn Card,
         func: FuncId,
-        bar: Bar,
-        offset: u32,
+        (bar, offset): (Bar, u32),
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
-        let value = self.inner.mmio_read(func, bar, offset, memory)?;
+        let value = card.mmio_read(func, bar, offset, memory)?;
         let counter = shell::packet_adapter(PortId(0)) + packet_adapter::RX_BYTES_RECEIVED;
         Ok(match (self.wrong, bar) {
             (Wrong::CounterOff, Bar::Shell) if offset == counter && value > 1_000 => value + 1,
@@ -144,9 +127,9 @@ impl Card for Tampered {
 
     fn mmio_write(
         &mut self,
+        card: &mut dyn Card,
         func: FuncId,
-        bar: Bar,
-        offset: u32,
+        (bar, offset): (Bar, u32),
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
@@ -156,70 +139,46 @@ impl Card for Tampered {
             (Wrong::KeyBitStuck, Bar::Shell) if offset == function + qdma_function::HASH_KEY + 8 => value | 4,
             _ => value,
         };
-        self.inner.mmio_write(func, bar, offset, value, memory)
+        card.mmio_write(func, bar, offset, value, memory)
     }
 
-    fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {
-        let taken = self.inner.take_interrupt()?;
-        if self.strikes(Wrong::InterruptLost, 30) { self.inner.take_interrupt() } else { Some(taken) }
+    fn take_interrupt(&mut self, card: &mut dyn Card) -> Option<(FuncId, u16, Time)> {
+        let taken = card.take_interrupt()?;
+        if self.strikes(Wrong::InterruptLost, 30) { card.take_interrupt() } else { Some(taken) }
     }
 
-    fn gate_wire(&mut self, gated: bool) {
-        self.inner.gate_wire(gated);
-    }
-
-    fn wire_in(&mut self, port: PortId, mut frame: WireFrame) {
+    fn wire_in(&mut self, card: &mut dyn Card, port: PortId, mut frame: WireFrame) {
         if self.strikes(Wrong::FrameLost, 40) {
             return;
         }
         if self.strikes(Wrong::FrameChanged, 40) {
             frame.data.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
         }
-        self.inner.wire_in(port, frame);
+        card.wire_in(port, frame);
     }
 
-    fn wire_queued(&self, port: PortId) -> usize {
-        self.inner.wire_queued(port)
-    }
-
-    fn wire_out(&mut self, port: PortId) -> Option<WireFrame> {
+    fn wire_out(&mut self, card: &mut dyn Card, port: PortId) -> Option<WireFrame> {
         if let Some(kept) = self.kept.take() {
             return Some(kept);
         }
-        let frame = self.inner.wire_out(port)?;
+        let frame = card.wire_out(port)?;
         if self.strikes(Wrong::FrameTwice, 40) {
             self.kept = Some(frame.clone());
         }
         if self.strikes(Wrong::FramesSwapped, 3)
-            && let Some(next) = self.inner.wire_out(port)
+            && let Some(next) = card.wire_out(port)
         {
             self.kept = Some(frame);
             return Some(next);
         }
         Some(frame)
     }
-
-    fn observation(&mut self) -> Option<Observation> {
-        self.inner.observation()
-    }
-
-    fn drops(&self, each: &mut dyn FnMut(&'static str, u64)) {
-        self.inner.drops(each);
-    }
-
-    fn qdma(&mut self) -> Option<&mut Qdma> {
-        self.inner.qdma()
-    }
-
-    fn idle(&self) -> bool {
-        self.inner.idle()
-    }
 }
 
 #[test]
 fn each_tampering_is_found() {
     for wrong in WRONGS {
-        let tampered = |conditions: &Conditions| Tampered::make(conditions, wrong);
+        let tampered = |conditions: &Conditions| Tampering::make(conditions, wrong);
         let found = (1..=SEEDS).find_map(|seed| {
             let list = actions(seed, ACTIONS);
             run_list(&list, &Conditions::of(seed), [&model, &tampered]).err()
@@ -233,7 +192,7 @@ fn each_tampering_is_found() {
 
 #[test]
 fn a_difference_shrinks_to_few_actions() {
-    let tampered = |conditions: &Conditions| Tampered::make(conditions, Wrong::TableEntryDead);
+    let tampered = |conditions: &Conditions| Tampering::make(conditions, Wrong::TableEntryDead);
     let differs = (1..=SEEDS).find_map(|seed| run_seed(seed, ACTIONS, &model, &tampered).err());
     let differs = differs.expect("a difference");
     assert!(differs.actions.len() <= 3 && differs.of == ACTIONS, "{differs}");
