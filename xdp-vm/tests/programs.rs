@@ -1,0 +1,341 @@
+//! Our own programs, as clang compiled them, each against what its source says.
+
+use xdp_vm::{
+    ANY, Abort, FaultKind, Loader, LoadError, Map, MapSpec, MapType, Outcome, Place, RxMeta, Target, Verdict, Vm, XdpBuff,
+    XdpObject,
+};
+
+macro_rules! object {
+    ($name:literal) => {
+        ($name, include_bytes!(concat!("../programs/", $name)).as_slice())
+    };
+}
+
+fn parse((name, file): (&'static str, &'static [u8])) -> XdpObject<'static> {
+    XdpObject::parse(name, file).expect("an object of clang's")
+}
+
+fn load(file: (&'static str, &'static [u8]), loader: Loader) -> Vm {
+    loader.load(&parse(file)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Run on a frame in a page full of 0xa5; the verdict and what the frame and its metadata are afterwards.
+fn run_meta(vm: &mut Vm, frame: &[u8], meta: RxMeta) -> (Outcome, Vec<u8>, Vec<u8>) {
+    let mut page = vec![0xa5; 4096];
+    page[256..256 + frame.len()].copy_from_slice(frame);
+    let mut buff = XdpBuff::new(&mut page, 256, frame.len()).unwrap();
+    let outcome = vm.run(&mut buff, &meta);
+    if let Some(fault) = outcome.fault() {
+        eprintln!("{}", vm.describe(fault));
+    }
+    (outcome, buff.data().to_vec(), buff.metadata().to_vec())
+}
+
+fn run(vm: &mut Vm, frame: &[u8]) -> (Verdict, Vec<u8>) {
+    let (outcome, after, _) = run_meta(vm, frame, RxMeta::default());
+    (outcome.verdict, after)
+}
+
+/// An Ethernet and IPv4 frame of 60 bytes, UDP or TCP ports after the header, a right checksum.
+fn ipv4(src: [u8; 4], dst: [u8; 4], proto: u8, ports: [u16; 2]) -> Vec<u8> {
+    let mut frame = vec![0; 60];
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14..24].copy_from_slice(&[0x45, 0, 0, 46, 0x12, 0x34, 0x40, 0, 64, proto]);
+    frame[26..30].copy_from_slice(&src);
+    frame[30..34].copy_from_slice(&dst);
+    let sum = !ones(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame[34..36].copy_from_slice(&ports[0].to_be_bytes());
+    frame[36..38].copy_from_slice(&ports[1].to_be_bytes());
+    frame
+}
+
+/// RFC 1071's sum, bit by bit as it says.
+fn ones(bytes: &[u8]) -> u16 {
+    let mut sum: u32 = bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn word(map: &Map, key: u32) -> Option<u64> {
+    let value = map.lookup(&key.to_le_bytes())?;
+    let mut bytes = [0; 8];
+    bytes[..value[0].len().min(8)].copy_from_slice(&value[0][..value[0].len().min(8)]);
+    Some(u64::from_le_bytes(bytes))
+}
+
+#[test]
+fn drop_and_pass() {
+    let frame = vec![7; 60];
+    assert_eq!(run(&mut load(object!("drop.o"), Loader::new()), &frame), (Verdict::Drop, frame.clone()));
+    assert_eq!(run(&mut load(object!("pass.o"), Loader::new()), &frame), (Verdict::Pass, frame.clone()));
+}
+
+#[test]
+fn count_keeps_a_counter_for_each_cpu() {
+    let mut vm = load(object!("count.o"), Loader::new().cpus(2).global("limits", &limits([64, 100, 1514])));
+    for (len, cpu) in [(60, 0), (60, 1), (64, 1), (65, 0), (100, 1), (101, 0), (2000, 3)] {
+        let (outcome, ..) = run_meta(&mut vm, &vec![0; len], RxMeta { cpu, ..RxMeta::default() });
+        assert_eq!(outcome.verdict, Verdict::Pass);
+    }
+    let counters = vm.map("counters").unwrap();
+    let of = |class: u32, cpu| {
+        let value = counters.lookup_cpu(&class.to_le_bytes(), cpu).unwrap();
+        let number = |at: usize| u64::from_le_bytes(value[at..at + 8].try_into().unwrap());
+        (number(0), number(8))
+    };
+    assert_eq!([of(0, 0), of(0, 1)], [(1, 60), (2, 124)]);
+    assert_eq!([of(1, 0), of(1, 1)], [(1, 65), (1, 100)]);
+    assert_eq!([of(2, 0), of(2, 1)], [(1, 101), (0, 0)]);
+    assert_eq!([of(3, 0), of(3, 1)], [(0, 0), (1, 2000)], "CPU 3 of 2 is CPU 1");
+    assert_eq!(word(vm.map(".bss").unwrap(), 0), Some(60 + 60 + 64 + 65 + 100 + 101 + 2000));
+    assert_eq!(word(vm.map(".data").unwrap(), 0), Some(2000));
+}
+
+fn limits(values: [u32; 3]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+#[test]
+fn filter_asks_flows_then_prefixes_then_the_global() {
+    let frame = ipv4([10, 1, 2, 3], [192, 168, 0, 1], 17, [1000, 53]);
+    let mut key = frame[26..34].to_vec();
+    key.extend(&frame[34..38]);
+    key.extend(17u32.to_le_bytes());
+    for (unknown, verdict) in [(0u32, Verdict::Pass), (1, Verdict::Drop)] {
+        let loader = Loader::new().program("filter").global("drop_unknown", &unknown.to_le_bytes());
+        let mut vm = load(object!("filter.o"), loader);
+        assert_eq!(run(&mut vm, &frame).0, verdict);
+        let mut prefix = 24u32.to_le_bytes().to_vec();
+        prefix.extend([10, 1, 2, 0]);
+        vm.map_mut("sources").unwrap().update(&prefix, &3u32.to_le_bytes(), ANY).unwrap();
+        assert_eq!(run(&mut vm, &frame).0, Verdict::Tx);
+        assert_eq!(run(&mut vm, &ipv4([10, 1, 3, 3], [1; 4], 17, [1, 2])).0, verdict);
+        let rule: Vec<u8> = [1u64, 0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        vm.map_mut("flows").unwrap().update(&key, &rule, ANY).unwrap();
+        assert_eq!(run(&mut vm, &frame).0, Verdict::Drop);
+        assert_eq!(run(&mut vm, &frame).0, Verdict::Drop);
+        assert_eq!(vm.map("flows").unwrap().lookup(&key).unwrap()[0][8..], 2u64.to_le_bytes());
+        assert_eq!(run(&mut vm, &frame[..37]).0, Verdict::Aborted(Abort::Returned), "ports cut off");
+        assert_eq!(run(&mut vm, &frame[..33]).0, Verdict::Pass, "no whole header");
+    }
+}
+
+#[test]
+fn macswap_sends_back() {
+    let frame: Vec<u8> = (0..60).collect();
+    let mut want = frame.clone();
+    want[..12].copy_from_slice(&[6, 7, 8, 9, 10, 11, 0, 1, 2, 3, 4, 5]);
+    assert_eq!(run(&mut load(object!("macswap.o"), Loader::new()), &frame), (Verdict::Tx, want));
+}
+
+#[test]
+fn vlan_tags_go_on_and_off() {
+    let frame: Vec<u8> = (0..60).collect();
+    let mut push = load(object!("vlan.o"), Loader::new().program("push").global("vlan_id", &0x123u16.to_le_bytes()));
+    let (verdict, tagged) = run(&mut push, &frame);
+    let want = [&frame[..12], &[0x81, 0, 1, 0x23], &frame[12..]].concat();
+    assert_eq!((verdict, &tagged), (Verdict::Tx, &want));
+    let mut pop = load(object!("vlan.o"), Loader::new().program("pop"));
+    let (outcome, plain, meta) = run_meta(&mut pop, &tagged, RxMeta::default());
+    assert_eq!((outcome.verdict, plain, meta), (Verdict::Pass, frame.clone(), 0x123u32.to_le_bytes().to_vec()));
+    assert_eq!(run(&mut pop, &frame), (Verdict::Pass, frame), "no tag, no change");
+}
+
+#[test]
+fn rewrite_mends_the_checksum() {
+    let mut vm = load(object!("rewrite.o"), Loader::new().global("new_address", &0xc0a8_0102u32.to_le_bytes()));
+    for last in 0..=255 {
+        let frame = ipv4([10, last, 2, 3], [192, last ^ 0x5a, 0, 1], 17, [1, 2]);
+        let (verdict, after) = run(&mut vm, &frame);
+        assert_eq!(verdict, Verdict::Tx);
+        assert_eq!(after[30..34], [192, 168, 1, 2]);
+        assert_eq!(ones(&after[14..34]), 0xffff, "{last}");
+        assert_eq!((&after[..24], &after[34..]), (&frame[..24], &frame[34..]), "nothing else moved");
+    }
+}
+
+#[test]
+fn tail_calls_end_at_33() {
+    let mut vm = load(object!("chain.o"), Loader::new().program("chain"));
+    let names: Vec<_> = vm.programs().iter().map(|program| program.name.as_str()).collect();
+    assert_eq!(names.first(), Some(&"chain"));
+    assert!(names.contains(&"tcp") && names.contains(&"again"));
+    assert_eq!(run(&mut vm, &ipv4([1; 4], [2; 4], 6, [1, 2])).0, Verdict::Drop);
+    assert_eq!(run(&mut vm, &ipv4([1; 4], [2; 4], 1, [1, 2])).0, Verdict::Pass, "no such entry");
+    assert_eq!(run(&mut vm, &ipv4([1; 4], [2; 4], 99, [1, 2])).0, Verdict::Pass, "no such index");
+    assert_eq!(run(&mut vm, &ipv4([1; 4], [2; 4], 17, [1, 2])).0, Verdict::Tx);
+    assert_eq!(word(vm.map(".bss").unwrap(), 0), Some(33), "the first call is one of them");
+    // The user takes a program out, and puts another in.
+    let tcp = vm.program_id("tcp").unwrap();
+    vm.map_mut("protocols").unwrap().delete(&6u32.to_le_bytes()).unwrap();
+    vm.map_mut("protocols").unwrap().update(&1u32.to_le_bytes(), &tcp.to_le_bytes(), ANY).unwrap();
+    assert_eq!(run(&mut vm, &ipv4([1; 4], [2; 4], 6, [1, 2])).0, Verdict::Pass);
+    assert_eq!(run(&mut vm, &ipv4([1; 4], [2; 4], 1, [1, 2])).0, Verdict::Drop);
+}
+
+#[test]
+fn loops_call_back() {
+    let mut vm = load(object!("sum.o"), Loader::new());
+    let frame: Vec<u8> = (0..100).collect();
+    assert_eq!(run(&mut vm, &frame).0, Verdict::Pass);
+    assert_eq!(word(vm.map(".bss").unwrap(), 0), Some((0..100).sum()));
+    for (sum, verdict) in [(1u32, 1u32), (4950, 3), (4951, 1)] {
+        vm.map_mut("sums").unwrap().update(&sum.to_le_bytes(), &verdict.to_le_bytes(), ANY).unwrap();
+    }
+    assert_eq!(run(&mut vm, &frame).0, Verdict::Tx);
+}
+
+#[test]
+fn redirects_have_targets() {
+    let mut vm = load(object!("steer.o"), Loader::new().cpus(4));
+    let steer = |vm: &mut Vm, first: u8, second: u8| {
+        let mut frame = vec![0; 60];
+        frame[..2].copy_from_slice(&[first, second]);
+        run_meta(vm, &frame, RxMeta { ifindex: 2, queue: 5, cpu: 3, now_ns: 77 }).0.verdict
+    };
+    let map = |vm: &Vm, name| vm.map_id(name).unwrap();
+    assert_eq!(steer(&mut vm, 0, 9), Verdict::Redirect(Target::Interface { ifindex: 9 }));
+    assert_eq!(steer(&mut vm, 1, 3), Verdict::Drop, "nothing in the map: the flags' lower bits");
+    vm.map_mut("devices").unwrap().update(&3u32.to_le_bytes(), &[8, 0, 0, 0, 1, 0, 0, 0], ANY).unwrap();
+    let devices = map(&vm, "devices");
+    let target = Target::Device { map: devices, key: 3, ifindex: 8, program: Some(0) };
+    assert_eq!(steer(&mut vm, 1, 3), Verdict::Redirect(target));
+    let target = Target::Broadcast { map: devices, exclude_ingress: true };
+    assert_eq!(steer(&mut vm, 2, 0), Verdict::Redirect(target));
+    assert_eq!(steer(&mut vm, 3, 1), Verdict::Pass);
+    vm.map_mut("cpus").unwrap().update(&1u32.to_le_bytes(), &192u32.to_le_bytes(), ANY).unwrap();
+    let target = Target::Cpu { map: map(&vm, "cpus"), cpu: 1, queue_size: 192, program: None };
+    assert_eq!(steer(&mut vm, 3, 1), Verdict::Redirect(target));
+    assert_eq!(steer(&mut vm, 4, 0), Verdict::Pass);
+    vm.map_mut("sockets").unwrap().update(&5u32.to_le_bytes(), &1u32.to_le_bytes(), ANY).unwrap();
+    let target = Target::Socket { map: map(&vm, "sockets"), key: 5, socket: 1 };
+    assert_eq!(steer(&mut vm, 4, 0), Verdict::Redirect(target));
+    assert_eq!(steer(&mut vm, 8, 0), Verdict::Aborted(Abort::Returned), "flags");
+    assert_eq!(steer(&mut vm, 9, 0), Verdict::Aborted(Abort::NoTarget));
+    assert_eq!(steer(&mut vm, 200, 0), Verdict::Aborted(Abort::UnknownAction(200)));
+}
+
+#[test]
+fn events_come_out() {
+    let mut vm = load(object!("steer.o"), Loader::new().cpus(4));
+    let meta = RxMeta { ifindex: 2, queue: 5, cpu: 3, now_ns: 77 };
+    let mut frame = vec![0xee; 60];
+    frame[..2].copy_from_slice(&[5, 0]);
+    assert_eq!(run_meta(&mut vm, &frame, meta).0.verdict, Verdict::Pass);
+    let want = [&77u64.to_le_bytes()[..], &60u32.to_le_bytes(), &3u32.to_le_bytes()].concat();
+    assert_eq!(vm.map_mut("events").unwrap().pop_record(), Some(&want[..]));
+    assert_eq!(vm.map_mut("events").unwrap().pop_record(), None);
+    frame[0] = 6;
+    assert_eq!(run_meta(&mut vm, &frame, meta).0.verdict, Verdict::Pass);
+    let want = [&3u32.to_le_bytes()[..], &0x1234u32.to_le_bytes(), &frame[..6]].concat();
+    assert_eq!(vm.map_mut("samples").unwrap().pop_record(), Some(&want[..]));
+    frame[..2].copy_from_slice(&[7, 0xab]);
+    assert_eq!(run_meta(&mut vm, &frame, meta).0.verdict, Verdict::Pass);
+    assert_eq!(vm.trace().text(), "60 bytes, ab, text");
+    // A ring that nobody empties is full after 170 records of 24 bytes, and says so.
+    frame[0] = 5;
+    let passed = (0..200).filter(|_| run_meta(&mut vm, &frame, meta).0.verdict == Verdict::Pass).count();
+    assert_eq!((passed, vm.map("events").unwrap().lost_records()), (4096 / 24, 200 - 4096 / 24));
+}
+
+#[test]
+fn maps_of_the_old_form_and_maps_of_maps() {
+    let mut vm = load(object!("legacy.o"), Loader::new());
+    assert_eq!(run(&mut vm, &[0; 60]).0, Verdict::Pass);
+    assert_eq!(word(vm.map("seen").unwrap(), 1), Some(2));
+    assert_eq!(vm.programs()[0].section, "any_name_at_all");
+
+    let mut vm = load(object!("inner.o"), Loader::new());
+    let on_queue = |vm: &mut Vm, queue| run_meta(vm, &[0; 60], RxMeta { queue, ..RxMeta::default() }).0.verdict;
+    assert_eq!(on_queue(&mut vm, 1), Verdict::Pass);
+    assert_eq!(word(vm.map("first").unwrap(), 1), Some(1));
+    assert_eq!(on_queue(&mut vm, 2), Verdict::Drop);
+    let other = vm.add_map(MapSpec::new("other", MapType::Array, 4, 8, 2)).unwrap();
+    vm.map_mut("tables").unwrap().update(&2u32.to_le_bytes(), &other.to_le_bytes(), ANY).unwrap();
+    assert_eq!(on_queue(&mut vm, 2), Verdict::Pass);
+    assert_eq!(word(vm.map("other").unwrap(), 1), Some(1));
+}
+
+fn refused(file: (&'static str, &'static [u8]), loader: Loader) -> String {
+    let error: LoadError = loader.load(&parse(file)).map(drop).expect_err("to be refused");
+    error.to_string()
+}
+
+#[test]
+fn one_bad_program_does_not_spoil_the_others() {
+    let object = parse(object!("rejects.o"));
+    let good: Vec<_> = object.programs().into_iter().filter(|program| program.problems.is_empty()).collect();
+    let names: Vec<_> = good.iter().map(|program| program.name.as_str()).collect();
+    assert_eq!(names, ["good", "walk"]);
+    assert_eq!(object.license(), "Proprietary");
+    let mut vm = load(object!("rejects.o"), Loader::new().program("good"));
+    assert_eq!(run(&mut vm, &[0; 60]).0, Verdict::Pass);
+}
+
+#[test]
+fn refusals_name_everything_at_once() {
+    let many = refused(object!("rejects.o"), Loader::new().program("many"));
+    let lines: Vec<_> = many.lines().collect();
+    assert_eq!(lines.len(), 3, "{many}");
+    let at = "rejects.o: program many (section xdp/many)";
+    let has = |text: String| assert!(lines.iter().any(|line| line.starts_with(&text)), "{text}\nin\n{many}");
+    has(format!("{at} uses map conns: type 30 BPF_MAP_TYPE_BLOOM_FILTER is not supported"));
+    has(format!("{at} uses map unsized: has max_entries 0: set it with --map-size unsized=N"));
+    let helper = lines.iter().find(|line| line.contains("calls helper 99 bpf_skc_lookup_tcp")).unwrap();
+    assert!(helper.contains("(rejects.c:") && helper.ends_with("see \"xdp helpers\""), "{helper}");
+
+    let sized = refused(object!("rejects.o"), Loader::new().program("many").max_entries("unsized", 8));
+    assert!(!sized.contains("unsized"), "{sized}");
+}
+
+#[test]
+fn refusals_by_kind() {
+    for (program, text) in [
+        ("kfunc", "calls kernel function (kfunc) kernel_function; kfuncs are not supported"),
+        ("kconfig", "needs the external symbol CONFIG_HZ"),
+        ("core", "has 1 CO-RE relocations; not supported"),
+        ("proprietary", "calls helper 6 bpf_trace_printk, which only GPL-compatible programs may"),
+        ("absent", "is not in the object; it has good, many"),
+    ] {
+        let said = refused(object!("rejects.o"), Loader::new().program(program));
+        assert!(said.contains(text), "{program}: {said}");
+    }
+    let said = refused(object!("vlan.o"), Loader::new());
+    assert!(said.contains("choose one of the programs push, pop"), "{said}");
+    let said = refused(object!("drop.o"), Loader::new().global("x", &[1]).max_entries("m", 1).also("y"));
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let said = refused(object!("count.o"), Loader::new().global("largest", &[1]));
+    assert!(said.contains("the global variable largest of 4 bytes, and 1 were given"), "{said}");
+    for (file, text) in [(&b"\x7fELF"[..], "not an EM_BPF object"), (b"", "compile with clang -O2 -g -target bpf")] {
+        assert!(XdpObject::parse("x", file).unwrap_err().to_string().contains(text));
+    }
+}
+
+#[test]
+fn faults_say_where() {
+    let mut vm = load(object!("rejects.o"), Loader::new().program("walk"));
+    assert_eq!(run(&mut vm, &[1; 63]).0, Verdict::Pass);
+    let (outcome, ..) = run_meta(&mut vm, &[1; 60], RxMeta::default());
+    let fault = outcome.fault().expect("byte 62 of 60");
+    let place = Place::Packet { offset: 62, len: 60 };
+    assert!(matches!(fault.kind, FaultKind::Access { len: 1, write: false, place: found, .. } if found == place));
+    let said = vm.describe(fault).to_string();
+    assert!(said.starts_with("walk: insn ") && said.contains("(rejects.c:"), "{said}");
+    assert!(said.ends_with(" +62): reads 1 bytes at packet+62 (len 60)"), "{said}");
+}
+
+#[test]
+fn programs_say_what_they_need() {
+    let object = parse(object!("filter.o"));
+    let [filter] = &object.programs()[..] else { panic!("one program") };
+    assert_eq!((filter.name.as_str(), filter.section.as_str()), ("filter", "xdp/filter"));
+    assert_eq!(filter.helpers, [1]);
+    let mut maps = filter.maps.clone();
+    maps.sort();
+    assert_eq!(maps, [".rodata", "flows", "sources"]);
+    assert_eq!(object.globals().iter().find(|global| global.0 == "drop_unknown").map(|global| global.1), Some(4));
+}
