@@ -180,7 +180,8 @@ mod tests {
     /// XDP-04: the headroom is 256 bytes less what is kept in it.
     #[test]
     fn the_head_moves_to_the_reserved_bytes_and_no_further() {
-        for (by, ok) in [(-1, true), (-216, true), (-217, false), (-256, false), (-257, false), (46, true), (47, false)] {
+        for (by, ok) in [(-1, true), (-216, true), (-217, false), (-256, false), (-257, false), (46, true), (47, false)]
+        {
             let mut page = vec![0xa5; 4096];
             let mut buff = XdpBuff::new(&mut page, 256, 60).unwrap();
             assert_eq!(buff.adjust_head(by).is_ok(), ok, "{by}");

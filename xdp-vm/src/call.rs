@@ -176,7 +176,11 @@ impl Machine<'_, '_> {
         };
         let Some(slot) = slot else { return value(0) };
         let found = &self.mem.maps[map as usize];
-        if map_type.holds_maps() { value(handle_address(found.word(slot))) } else { value(value_address(map, found.slot_offset(slot, cpu))) }
+        if map_type.holds_maps() {
+            value(handle_address(found.word(slot)))
+        } else {
+            value(value_address(map, found.slot_offset(slot, cpu)))
+        }
     }
 
     fn map_lookup_percpu(&mut self, map: u64, key: u64, cpu: u64) -> Answer {
@@ -372,7 +376,8 @@ impl Machine<'_, '_> {
         let params = self.mem.bytes_mut(params, BYTES)?;
         let ifindex = read_u32(params, 8);
         let Some(ingress) = network.interface(ifindex) else {
-            let unknown = if network.interfaces.is_empty() { Ok(fib::FORWARDING_DISABLED) } else { Err(errno::NO_DEVICE) };
+            let unknown =
+                if network.interfaces.is_empty() { Ok(fib::FORWARDING_DISABLED) } else { Err(errno::NO_DEVICE) };
             return unknown.map_or_else(error, value);
         };
         let (to, at, address_len) = match params[0] {
@@ -520,7 +525,10 @@ impl Machine<'_, '_> {
     fn trace_printk(&mut self, format: u64, len: u64, args: &[u64]) -> Answer {
         let Self { mem, trace, .. } = self;
         let format = mem.bytes(format, len as u32 as usize)?;
-        value(trace::print(trace, format, args, mem).map_or_else(|()| (-errno::INVALID).cast_unsigned(), |len| len as u64))
+        value(
+            trace::print(trace, format, args, mem)
+                .map_or_else(|()| (-errno::INVALID).cast_unsigned(), |len| len as u64),
+        )
     }
 
     fn trace_vprintk(&mut self, format: u64, len: u64, data: u64, data_len: u64) -> Answer {

@@ -105,9 +105,13 @@ impl fmt::Display for InsnProblem {
             Self::MayGoto => f.write_str("is may_goto; not supported"),
             Self::FallsOff => f.write_str("is its function's last, and neither a jump nor exit"),
             Self::MapIndex(index) => write!(f, "refers to map {index}, which there is not"),
-            Self::ValueOffset(offset) => write!(f, "takes the address of byte {offset} of a map's value, which is shorter"),
+            Self::ValueOffset(offset) => {
+                write!(f, "takes the address of byte {offset} of a map's value, which is shorter")
+            }
             Self::PseudoSource(source) => write!(f, "loads a 64-bit immediate of unknown kind {source}"),
-            Self::Extern(name) => write!(f, "needs the external symbol {name}; kconfig and ksym externs are not supported"),
+            Self::Extern(name) => {
+                write!(f, "needs the external symbol {name}; kconfig and ksym externs are not supported")
+            }
             Self::Relocation(name) => write!(f, "refers to {name}, which is neither map, data nor function"),
         }
     }
@@ -226,7 +230,11 @@ impl fmt::Display for Problem {
             if let Some(function) = &self.function {
                 write!(f, ", function {function}")?;
             }
-            f.write_str(if self.insn.is_some() { ": " } else { " " })?;
+            let of_the_program = matches!(
+                self.kind,
+                ProblemKind::CoreRelocations(_) | ProblemKind::Length(_) | ProblemKind::NoSuchProgram(_)
+            );
+            f.write_str(if of_the_program { " " } else { ": " })?;
         }
         if let Some(insn) = self.insn {
             write!(f, "insn {insn} ")?;
@@ -236,13 +244,10 @@ impl fmt::Display for Problem {
         }
         match &self.kind {
             ProblemKind::Insn(problem) => write!(f, "{problem}"),
-            ProblemKind::Map { name, problem } => {
-                write!(f, "uses map {name}: {problem}")?;
-                match problem {
-                    MapProblem::NoMaxEntries => write!(f, ": set it with --map-size {name}=N"),
-                    _ => Ok(()),
-                }
-            }
+            ProblemKind::Map { name, problem } => match problem {
+                MapProblem::NoMaxEntries => write!(f, "map {name} {problem}: set it with --map-size {name}=N"),
+                _ => write!(f, "map {name}: {problem}"),
+            },
             ProblemKind::CoreRelocations(count) => write!(f, "has {count} CO-RE relocations; not supported"),
             ProblemKind::Length(insns) => write!(f, "has {insns} instructions; 1 to 1000000 are possible"),
             ProblemKind::NoSuchProgram(there) => write!(f, "is not in the object; it has {}", there.join(", ")),

@@ -111,7 +111,9 @@ impl<'a, 'b> Memory<'a, 'b> {
         // The low half is the offset in its region.
         let at = address as u32 as usize;
         let found = match address >> 32 {
-            0 => self.buff.window().get(address.wrapping_sub(self.packet_first) as usize..).and_then(<[u8]>::first_chunk),
+            0 => {
+                self.buff.window().get(address.wrapping_sub(self.packet_first) as usize..).and_then(<[u8]>::first_chunk)
+            }
             1 => self.stack.get(at..self.stack_len).and_then(<[u8]>::first_chunk),
             2 if N == 4 && at.is_multiple_of(4) => self.context.get(at..).and_then(<[u8]>::first_chunk),
             3 => self.keys.get(at..).and_then(<[u8]>::first_chunk),

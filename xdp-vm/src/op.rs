@@ -362,7 +362,11 @@ fn decode_jump(raw: RawInsn, at: usize, function: Span, starts: &dyn Fn(i64) -> 
             }
             pseudo::CALL => {
                 let target = at as i64 + 1 + i64::from(raw.imm);
-                return if starts(target) { insn(Op::CallLocal, target as i32, 0) } else { Err(InsnProblem::CallOut(raw.imm)) };
+                return if starts(target) {
+                    insn(Op::CallLocal, target as i32, 0)
+                } else {
+                    Err(InsnProblem::CallOut(raw.imm))
+                };
             }
             pseudo::KFUNC => return Err(InsnProblem::KernelFunction(None)),
             _ => return Err(InsnProblem::Reserved(raw.code)),

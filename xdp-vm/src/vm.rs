@@ -432,11 +432,9 @@ impl Linked {
                 let decoded = if self.bad.contains(&at) { Ok(HOLE) } else { self.decode_one(at, span, gpl) };
                 match decoded {
                     Ok(insn) => code[at] = insn,
-                    Err(problem) => problems.push(self.problem(
-                        Some(number),
-                        Some(at - span.start),
-                        ProblemKind::Insn(problem),
-                    )),
+                    Err(problem) => {
+                        problems.push(self.problem(Some(number), Some(at - span.start), ProblemKind::Insn(problem)))
+                    }
                 }
                 at += if raw.code == LDDW { 2 } else { 1 };
             }
@@ -525,8 +523,8 @@ impl Linked {
     fn touches_stack(&self, number: usize) -> bool {
         let span = self.functions[number].span;
         self.code[span.start..span.start + span.len].iter().any(|raw| {
-            let reads_source = raw.from_register() && raw.operation() != alu::END
-                || matches!(raw.class(), class::LDX | class::STX);
+            let reads_source =
+                raw.from_register() && raw.operation() != alu::END || matches!(raw.class(), class::LDX | class::STX);
             raw.dst == 10 || reads_source && raw.src == 10
         })
     }

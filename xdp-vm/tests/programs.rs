@@ -1,8 +1,8 @@
 //! Our own programs, as clang compiled them, each against what its source says.
 
 use xdp_vm::{
-    ANY, Abort, FaultKind, Loader, LoadError, Map, MapSpec, MapType, Outcome, Place, RxMeta, Target, Verdict, Vm, XdpBuff,
-    XdpObject,
+    ANY, Abort, FaultKind, LoadError, Loader, Map, MapSpec, MapType, Outcome, Place, RxMeta, Target, Verdict, Vm,
+    XdpBuff, XdpObject,
 };
 
 macro_rules! object {
@@ -283,8 +283,8 @@ fn refusals_name_everything_at_once() {
     assert_eq!(lines.len(), 3, "{many}");
     let at = "rejects.o: program many (section xdp/many)";
     let has = |text: String| assert!(lines.iter().any(|line| line.starts_with(&text)), "{text}\nin\n{many}");
-    has(format!("{at} uses map conns: type 30 BPF_MAP_TYPE_BLOOM_FILTER is not supported"));
-    has(format!("{at} uses map unsized: has max_entries 0: set it with --map-size unsized=N"));
+    has(format!("{at}: map conns: type 30 BPF_MAP_TYPE_BLOOM_FILTER is not supported"));
+    has(format!("{at}: map unsized has max_entries 0: set it with --map-size unsized=N"));
     let helper = lines.iter().find(|line| line.contains("calls helper 99 bpf_skc_lookup_tcp")).unwrap();
     assert!(helper.contains("(rejects.c:") && helper.ends_with("see \"xdp helpers\""), "{helper}");
 

@@ -126,7 +126,9 @@ impl Map {
             MapType::Hash | MapType::PerCpuHash | MapType::DevMapHash | MapType::HashOfMaps => {
                 Kind::Hash(HashIndex::new(spec.key_size as usize, entries, false))
             }
-            MapType::LruHash | MapType::LruPerCpuHash => Kind::Hash(HashIndex::new(spec.key_size as usize, entries, true)),
+            MapType::LruHash | MapType::LruPerCpuHash => {
+                Kind::Hash(HashIndex::new(spec.key_size as usize, entries, true))
+            }
             MapType::LpmTrie => Kind::Lpm(Lpm::new(spec.key_size as usize, entries)),
             MapType::DevMap | MapType::CpuMap | MapType::XskMap | MapType::ProgArray | MapType::ArrayOfMaps => {
                 Kind::Sparse(vec![false; entries as usize])

@@ -192,13 +192,7 @@ impl<'o, 'f> Linker<'o, 'f> {
         self.function_at(section, slot)
     }
 
-    fn relocate_load(
-        &mut self,
-        slot: usize,
-        target: usize,
-        symbol: &Symbol,
-        name: String,
-    ) -> Result<(), InsnProblem> {
+    fn relocate_load(&mut self, slot: usize, target: usize, symbol: &Symbol, name: String) -> Result<(), InsnProblem> {
         let raw = self.linked.code[slot];
         let content = &self.object.elf.sections[target];
         // The immediate counts on from the symbol, in bytes.
@@ -317,9 +311,12 @@ impl<'o, 'f> Linker<'o, 'f> {
     fn lines(&self, section: usize, span: Span) -> Vec<Line> {
         let name = &self.object.elf.sections[section].name;
         let inside = span.start as u64 * 8..(span.start + span.len) as u64 * 8;
-        let of_function = self.object.ext.lines.iter().filter(|line| {
-            line.section == *name && inside.contains(&u64::from(line.offset_bytes))
-        });
+        let of_function = self
+            .object
+            .ext
+            .lines
+            .iter()
+            .filter(|line| line.section == *name && inside.contains(&u64::from(line.offset_bytes)));
         let mut lines: Vec<Line> = of_function
             .map(|line| Line {
                 insn: line.offset_bytes / 8 - span.start as u32,

@@ -77,7 +77,9 @@ fn define(btf: &Btf<'_>, name: &str, type_id: u32, outer: bool) -> Result<(MapSp
             // Where it lives and how it is pinned is the kernel's business.
             "numa_node" | "pinning" | "map_extra" => {}
             "values" if outer => {
-                let to = btf.array_pointee(member.type_id).ok_or(MapProblem::Definition("values is no array of pointers"))?;
+                let to = btf
+                    .array_pointee(member.type_id)
+                    .ok_or(MapProblem::Definition("values is no array of pointers"))?;
                 values = Some(member.offset_bytes);
                 spec.value_size = 4;
                 if btf.is_structure(to) {

@@ -294,7 +294,11 @@ impl Loader {
     }
 
     fn no_such(&self, object: &XdpObject<'_>, name: &str) -> Problem {
-        Problem { program: name.to_string(), section: "?".to_string(), ..plain(ProblemKind::NoSuchProgram(names(object))) }
+        Problem {
+            program: name.to_string(),
+            section: "?".to_string(),
+            ..plain(ProblemKind::NoSuchProgram(names(object)))
+        }
     }
 
     /// Globals and maps that were set and aren't in the object.
