@@ -140,7 +140,7 @@ impl RawInsn {
     }
 
     /// Second operand is a register.
-    pub(crate) fn from_register(self) -> bool {
+    pub(crate) fn by_register(self) -> bool {
         self.code & 8 != 0
     }
 
@@ -220,7 +220,7 @@ impl RawInsn {
             (alu::ARSH, _) => "s>>=",
             (alu::NEG, _) => return write!(f, "{w}{dst} = -{w}{dst}"),
             (alu::END, _) => {
-                let kind = match (self.class(), self.from_register()) {
+                let kind = match (self.class(), self.by_register()) {
                     (class::ALU64, _) => "bswap",
                     (_, true) => "be",
                     (_, false) => "le",
@@ -229,7 +229,7 @@ impl RawInsn {
             }
             _ => return write!(f, "opcode {:#04x}", self.code),
         };
-        if !self.from_register() {
+        if !self.by_register() {
             return write!(f, "{w}{dst} {op} {}", self.imm);
         }
         match (self.operation(), self.off) {
@@ -261,7 +261,7 @@ impl RawInsn {
         };
         let w = if self.class() == class::JMP { 'r' } else { 'w' };
         write!(f, "if {w}{} {op} ", self.dst)?;
-        if self.from_register() {
+        if self.by_register() {
             write!(f, "{w}{}", self.src)?;
         } else {
             write!(f, "{}", self.imm)?;

@@ -32,37 +32,57 @@ struct Frame {
 
 const NO_FRAME: Frame = Frame { caller: Caller::Function, return_pc: 0, saved: [0; 4] };
 
-/// The functions that run now.
-struct Calls {
+/// The functions that run now. Kept between runs, so that it needs no setting up.
+pub(crate) struct Calls {
     frames: [Frame; FRAMES],
     /// Frames below the one that runs.
     depth: usize,
+}
+
+impl Calls {
+    pub(crate) fn new() -> Self {
+        Self { frames: [NO_FRAME; FRAMES], depth: 0 }
+    }
 }
 
 /// Where and why running ended before its time.
 pub(crate) struct Stop {
     pub(crate) pc: usize,
     pub(crate) kind: FaultKind,
+    /// Of the budget.
+    pub(crate) left: u64,
 }
 
-/// Run from the start of a function until it returns. `budget` goes down by one for each instruction.
+/// How it ended in time.
+pub(crate) struct Return {
+    /// r0.
+    pub(crate) value: u64,
+    /// Of the budget.
+    pub(crate) left: u64,
+}
+
+/// Run from the start of a function until it returns, for at most `budget` instructions.
 pub(crate) fn run(
     code: &[Insn],
     functions: &[Function],
     entry: u32,
     machine: &mut Machine<'_, '_>,
-    budget: &mut u64,
-) -> Result<u64, Stop> {
+    calls: &mut Calls,
+    budget: u64,
+) -> Result<Return, Stop> {
+    // In a variable of its own: it is counted down by each instruction.
+    let mut left = budget;
     let mut regs: Registers = [0; 16];
-    let mut calls = Calls { frames: [NO_FRAME; FRAMES], depth: 0 };
+    calls.depth = 0;
     regs[1] = CONTEXT;
-    let mut pc = enter(&mut regs, &mut calls, functions, entry, machine);
+    let mut pc = enter(&mut regs, calls, functions, entry, machine);
     loop {
-        let Some(insn) = code.get(pc) else { return Err(Stop { pc, kind: FaultKind::Budget }) };
-        if *budget == 0 {
-            return Err(Stop { pc, kind: FaultKind::Budget });
+        // Decoding lets no function run on beyond its end.
+        let Some(insn) = code.get(pc) else { return Err(Stop { pc, kind: FaultKind::Budget, left }) };
+        if left == 0 {
+            return Err(Stop { pc, kind: FaultKind::Budget, left });
         }
-        *budget -= 1;
+        left -= 1;
         let here = pc;
         pc += 1;
         macro_rules! dst {
@@ -124,24 +144,42 @@ pub(crate) fn run(
             ($result:expr) => {
                 match $result {
                     Ok(value) => value,
-                    Err(kind) => return Err(Stop { pc: here, kind }),
+                    Err(kind) => return Err(Stop { pc: here, kind, left }),
                 }
             };
         }
+        // What an access that fails was about is found out apart, so that one that works stays in registers.
+        macro_rules! loaded {
+            ($address:expr) => {{
+                let address = $address;
+                let Some(bytes) = machine.mem.get(address) else {
+                    return Err(Stop { pc: here, kind: machine.mem.violation(address, width(insn.op), false), left });
+                };
+                bytes
+            }};
+        }
+        macro_rules! stored {
+            ($address:expr, $bytes:expr) => {{
+                let address = $address;
+                if !machine.mem.set(address, $bytes) {
+                    return Err(Stop { pc: here, kind: machine.mem.violation(address, width(insn.op), true), left });
+                }
+            }};
+        }
         macro_rules! load {
             ($unsigned:ty) => {
-                dst!() = u64::from(<$unsigned>::from_le_bytes(fault!(machine.mem.load(offset(src!(), insn)))))
+                dst!() = u64::from(<$unsigned>::from_le_bytes(loaded!(offset(src!(), insn))))
             };
         }
         macro_rules! load_signed {
             ($signed:ty) => {{
-                let value = <$signed>::from_le_bytes(fault!(machine.mem.load(offset(src!(), insn))));
+                let value = <$signed>::from_le_bytes(loaded!(offset(src!(), insn)));
                 dst!() = i64::from(value).cast_unsigned();
             }};
         }
         macro_rules! store {
             ($unsigned:ty, $value:expr) => {
-                fault!(machine.mem.store(offset(dst!(), insn), ($value as $unsigned).to_le_bytes()))
+                stored!(offset(dst!(), insn), ($value as $unsigned).to_le_bytes())
             };
         }
         match insn.op {
@@ -280,16 +318,16 @@ pub(crate) fn run(
             Op::Store64 => store!(u64, src!()),
             Op::Atomic32 => {
                 let address = offset(dst!(), insn);
-                let old = u64::from(u32::from_le_bytes(fault!(machine.mem.load(address))));
+                let old = u64::from(u32::from_le_bytes(loaded!(address)));
                 let new = atomic_result(insn, old, src!(), regs[0] & 0xffff_ffff);
-                fault!(machine.mem.store(address, (new as u32).to_le_bytes()));
+                stored!(address, (new as u32).to_le_bytes());
                 fetch(&mut regs, insn, old);
             }
             Op::Atomic64 => {
                 let address = offset(dst!(), insn);
-                let old = u64::from_le_bytes(fault!(machine.mem.load(address)));
+                let old = u64::from_le_bytes(loaded!(address));
                 let new = atomic_result(insn, old, src!(), regs[0]);
-                fault!(machine.mem.store(address, new.to_le_bytes()));
+                stored!(address, new.to_le_bytes());
                 fetch(&mut regs, insn, old);
             }
             Op::LoadImm64 => {
@@ -299,9 +337,9 @@ pub(crate) fn run(
             // Decoding lets no jump come here.
             Op::Second => {}
             Op::CallLocal => {
-                fault!(push(&mut regs, &mut calls, Caller::Function, pc));
+                fault!(push(&mut regs, calls, Caller::Function, pc));
                 // The function's number: linking has put it there.
-                pc = enter(&mut regs, &mut calls, functions, insn.imm as u32, machine);
+                pc = enter(&mut regs, calls, functions, insn.imm as u32, machine);
             }
             Op::CallHelper => {
                 let Some(helper) = Helper::from_id(insn.imm as i32) else { continue };
@@ -310,48 +348,50 @@ pub(crate) fn run(
                     Flow::Value(value) => regs[0] = value,
                     Flow::TailCall(function) => {
                         regs[1] = CONTEXT;
-                        pc = enter(&mut regs, &mut calls, functions, function, machine);
+                        pc = enter(&mut regs, calls, functions, function, machine);
                     }
                     Flow::Loop { function, count, context } => {
                         let caller = Caller::Loop { function, index: 0, count, context };
-                        fault!(push(&mut regs, &mut calls, caller, pc));
+                        fault!(push(&mut regs, calls, caller, pc));
                         (regs[1], regs[2]) = (0, context);
-                        pc = enter(&mut regs, &mut calls, functions, function, machine);
+                        pc = enter(&mut regs, calls, functions, function, machine);
                     }
                     Flow::Each { function, map, context } => {
                         let caller = Caller::Each { function, map, slot: 0, done: 0, context };
-                        fault!(push(&mut regs, &mut calls, caller, pc));
-                        pc = match show_entry(&mut regs, &mut calls, machine) {
-                            Some(function) => enter(&mut regs, &mut calls, functions, function, machine),
-                            None => finish(&mut regs, &mut calls, machine, 0),
+                        fault!(push(&mut regs, calls, caller, pc));
+                        pc = match show_entry(&mut regs, calls, machine) {
+                            Some(function) => enter(&mut regs, calls, functions, function, machine),
+                            None => finish(&mut regs, calls, machine, 0),
                         };
                     }
                 }
             }
             Op::Exit => {
-                let Some(below) = calls.depth.checked_sub(1) else { return Ok(regs[0]) };
+                let Some(below) = calls.depth.checked_sub(1) else {
+                    return Ok(Return { value: regs[0], left });
+                };
                 pc = match calls.frames[below].caller {
                     Caller::Function => {
                         let result = regs[0];
-                        finish(&mut regs, &mut calls, machine, result)
+                        finish(&mut regs, calls, machine, result)
                     }
                     Caller::Loop { function, index, count, context } => {
                         let index = index + 1;
                         if regs[0] == 0 && index < count {
                             calls.frames[below].caller = Caller::Loop { function, index, count, context };
                             (regs[1], regs[2]) = (index, context);
-                            enter(&mut regs, &mut calls, functions, function, machine)
+                            enter(&mut regs, calls, functions, function, machine)
                         } else {
-                            finish(&mut regs, &mut calls, machine, index)
+                            finish(&mut regs, calls, machine, index)
                         }
                     }
                     Caller::Each { function, map, slot, done, context } => {
                         calls.frames[below].caller =
                             Caller::Each { function, map, slot: slot + 1, done: done + 1, context };
-                        let next = if regs[0] == 0 { show_entry(&mut regs, &mut calls, machine) } else { None };
+                        let next = if regs[0] == 0 { show_entry(&mut regs, calls, machine) } else { None };
                         match next {
-                            Some(function) => enter(&mut regs, &mut calls, functions, function, machine),
-                            None => finish(&mut regs, &mut calls, machine, done + 1),
+                            Some(function) => enter(&mut regs, calls, functions, function, machine),
+                            None => finish(&mut regs, calls, machine, done + 1),
                         }
                     }
                 };
@@ -415,6 +455,16 @@ fn show_entry(regs: &mut Registers, calls: &mut Calls, machine: &mut Machine<'_,
     regs[3] = value_address(map, found.slot_offset(slot, machine.meta.cpu));
     regs[4] = context;
     Some(function)
+}
+
+/// Bytes that a load or store moves.
+fn width(op: Op) -> usize {
+    match op {
+        Op::Load8 | Op::LoadSx8 | Op::Store8 | Op::StoreImm8 => 1,
+        Op::Load16 | Op::LoadSx16 | Op::Store16 | Op::StoreImm16 => 2,
+        Op::Load64 | Op::Store64 | Op::StoreImm64 | Op::Atomic64 => 8,
+        _ => 4,
+    }
 }
 
 #[inline(always)]

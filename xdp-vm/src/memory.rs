@@ -105,32 +105,28 @@ impl<'a, 'b> Memory<'a, 'b> {
         }
     }
 
-    /// Read `N` bytes.
-    #[inline]
-    pub(crate) fn load<const N: usize>(&self, address: u64) -> Result<[u8; N], FaultKind> {
+    /// Read `N` bytes, if they can be read.
+    #[inline(always)]
+    pub(crate) fn get<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
         // The low half is the offset in its region.
         let at = address as u32 as usize;
         let found = match address >> 32 {
-            0 => {
-                self.buff.window().get(address.wrapping_sub(self.packet_first) as usize..).and_then(<[u8]>::first_chunk)
-            }
-            1 => self.stack.get(at..self.stack_len).and_then(<[u8]>::first_chunk),
-            2 if N == 4 && at.is_multiple_of(4) => self.context.get(at..).and_then(<[u8]>::first_chunk),
-            3 => self.keys.get(at..).and_then(<[u8]>::first_chunk),
-            region => self.map(region).and_then(|map| {
+            0 => self.buff.window().get(address.wrapping_sub(self.packet_first) as usize..)?.first_chunk(),
+            1 => self.stack.get(at..self.stack_len)?.first_chunk(),
+            2 if N == 4 && at.is_multiple_of(4) => self.context.get(at..)?.first_chunk(),
+            3 => self.keys.get(at..)?.first_chunk(),
+            region => {
+                let map = self.map(region)?;
                 let range = map.window(at as u32, N)?;
                 map.bytes().get(range.start..)?.first_chunk()
-            }),
+            }
         };
-        match found {
-            Some(bytes) => Ok(*bytes),
-            None => Err(self.violation(address, N, false)),
-        }
+        found.copied()
     }
 
-    /// Write `N` bytes.
-    #[inline]
-    pub(crate) fn store<const N: usize>(&mut self, address: u64, value: [u8; N]) -> Result<(), FaultKind> {
+    /// Write `N` bytes, if they can be written.
+    #[inline(always)]
+    pub(crate) fn set<const N: usize>(&mut self, address: u64, value: [u8; N]) -> bool {
         let at = address as u32 as usize;
         let place = match address >> 32 {
             0 => {
@@ -144,13 +140,17 @@ impl<'a, 'b> Memory<'a, 'b> {
                 map.bytes_mut()?.get_mut(range.start..)?.first_chunk_mut()
             }),
         };
-        match place {
-            Some(place) => {
-                *place = value;
-                Ok(())
-            }
-            None => Err(self.violation(address, N, true)),
-        }
+        place.map(|place| *place = value).is_some()
+    }
+
+    /// Read `N` bytes for a helper.
+    pub(crate) fn load<const N: usize>(&self, address: u64) -> Result<[u8; N], FaultKind> {
+        self.get(address).ok_or_else(|| self.violation(address, N, false))
+    }
+
+    /// Write `N` bytes for a helper.
+    pub(crate) fn store<const N: usize>(&mut self, address: u64, value: [u8; N]) -> Result<(), FaultKind> {
+        if self.set(address, value) { Ok(()) } else { Err(self.violation(address, N, true)) }
     }
 
     /// A piece of memory that a helper reads. One of no bytes can be anywhere.
@@ -178,30 +178,38 @@ impl<'a, 'b> Memory<'a, 'b> {
         if len == 0 {
             return Ok(&mut []);
         }
+        // Looked at twice: a borrow that is returned on one way only can't be said in Rust yet.
+        if self.try_bytes_mut(address, len).is_none() {
+            return Err(self.violation(address, len, true));
+        }
+        Ok(self.try_bytes_mut(address, len).unwrap_or(&mut []))
+    }
+
+    fn try_bytes_mut(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
         let at = address as u32 as usize;
         let end = at.saturating_add(len);
-        let fault = self.violation(address, len, true);
-        let found = match address >> 32 {
+        match address >> 32 {
             0 => {
                 let at = address.wrapping_sub(self.packet_first) as usize;
                 self.buff.window_mut().get_mut(at..at.saturating_add(len))
             }
             1 if end <= self.stack_len => self.stack.get_mut(at..end),
             1..=3 => None,
-            region => region.checked_sub(MAP_REGION).and_then(|map| self.maps.get_mut(map as usize)).and_then(|map| {
+            region => {
+                let map = self.maps.get_mut(region.checked_sub(MAP_REGION)? as usize)?;
                 let range = map.window(at as u32, len)?;
                 map.bytes_mut()?.get_mut(range)
-            }),
-        };
-        found.ok_or(fault)
+            }
+        }
     }
 
     fn map(&self, region: u64) -> Option<&Map> {
         self.maps.get(region.checked_sub(MAP_REGION)? as usize)
     }
 
+    /// Why an access is refused.
     #[cold]
-    fn violation(&self, address: u64, len: usize, write: bool) -> FaultKind {
+    pub(crate) fn violation(&self, address: u64, len: usize, write: bool) -> FaultKind {
         FaultKind::Access { address, len: len.try_into().unwrap_or(u32::MAX), write, place: self.place(address) }
     }
 

@@ -194,7 +194,7 @@ pub(crate) fn decode(
             if raw.dst == 10 {
                 return Err(InsnProblem::WritesFramePointer);
             }
-            register(raw, raw.from_register() && raw.operation() != alu::END)?;
+            register(raw, raw.by_register() && raw.operation() != alu::END)?;
             let imm = if raw.class() == class::ALU64 { i64::from(raw.imm) } else { i64::from(raw.imm.cast_unsigned()) };
             Ok(plain(op, imm))
         }
@@ -304,10 +304,10 @@ fn decode_alu(raw: RawInsn) -> Result<Op, InsnProblem> {
         (alu::XOR, 0) => [Op::Xor64Imm, Op::Xor64Reg, Op::Xor32Imm, Op::Xor32Reg],
         (alu::MOV, 0) => [Op::Mov64Imm, Op::Mov64Reg, Op::Mov32Imm, Op::Mov32Reg],
         (alu::ARSH, 0) => [Op::Arsh64Imm, Op::Arsh64Reg, Op::Arsh32Imm, Op::Arsh32Reg],
-        (alu::NEG, 0) if !raw.from_register() => return Ok(if wide { Op::Neg64 } else { Op::Neg32 }),
+        (alu::NEG, 0) if !raw.by_register() => return Ok(if wide { Op::Neg64 } else { Op::Neg32 }),
         (alu::END, 0) => return decode_endian(raw, wide),
-        (alu::MOV, 1) if wide && raw.from_register() && raw.imm != 0 => return Err(InsnProblem::AddressSpaceCast),
-        (alu::MOV, bits) if raw.from_register() => {
+        (alu::MOV, 1) if wide && raw.by_register() && raw.imm != 0 => return Err(InsnProblem::AddressSpaceCast),
+        (alu::MOV, bits) if raw.by_register() => {
             return match (wide, bits) {
                 (true, 8) => Ok(Op::MovSx64From8),
                 (true, 16) => Ok(Op::MovSx64From16),
@@ -320,14 +320,14 @@ fn decode_alu(raw: RawInsn) -> Result<Op, InsnProblem> {
         (alu::END.., 0) => return Err(InsnProblem::Opcode(raw.code)),
         _ => return Err(InsnProblem::Reserved(raw.code)),
     };
-    if raw.from_register() && raw.imm != 0 {
+    if raw.by_register() && raw.imm != 0 {
         return Err(InsnProblem::Reserved(raw.code));
     }
-    Ok(ops[usize::from(!wide) * 2 + usize::from(raw.from_register())])
+    Ok(ops[usize::from(!wide) * 2 + usize::from(raw.by_register())])
 }
 
 fn decode_endian(raw: RawInsn, swap: bool) -> Result<Op, InsnProblem> {
-    match (swap, raw.from_register(), raw.imm) {
+    match (swap, raw.by_register(), raw.imm) {
         (true, false, 16) => Ok(Op::Swap16),
         (true, false, 32) => Ok(Op::Swap32),
         (true, false, 64) => Ok(Op::Swap64),
@@ -351,10 +351,10 @@ fn decode_jump(raw: RawInsn, at: usize, function: Span, starts: &dyn Fn(i64) -> 
     };
     let insn = |op, off, imm| Ok(Insn { op, dst: raw.dst, src: raw.src, off, imm });
     let ops = match raw.operation() {
-        jump::JA if raw.from_register() => return Err(InsnProblem::Opcode(raw.code)),
+        jump::JA if raw.by_register() => return Err(InsnProblem::Opcode(raw.code)),
         jump::JA => return insn(Op::Ja, target(raw.distance())?, 0),
         jump::CALL if !wide => return Err(InsnProblem::Opcode(raw.code)),
-        jump::CALL if raw.from_register() => return Err(InsnProblem::IndirectCall),
+        jump::CALL if raw.by_register() => return Err(InsnProblem::IndirectCall),
         jump::CALL => match raw.src {
             0 => {
                 let helper = Helper::from_id(raw.imm).ok_or(InsnProblem::Helper(raw.imm))?;
@@ -371,7 +371,7 @@ fn decode_jump(raw: RawInsn, at: usize, function: Span, starts: &dyn Fn(i64) -> 
             pseudo::KFUNC => return Err(InsnProblem::KernelFunction(None)),
             _ => return Err(InsnProblem::Reserved(raw.code)),
         },
-        jump::EXIT if wide && !raw.from_register() => return insn(Op::Exit, 0, 0),
+        jump::EXIT if wide && !raw.by_register() => return insn(Op::Exit, 0, 0),
         jump::JEQ => [Op::Jeq64Imm, Op::Jeq64Reg, Op::Jeq32Imm, Op::Jeq32Reg],
         jump::JGT => [Op::Jgt64Imm, Op::Jgt64Reg, Op::Jgt32Imm, Op::Jgt32Reg],
         jump::JGE => [Op::Jge64Imm, Op::Jge64Reg, Op::Jge32Imm, Op::Jge32Reg],
@@ -386,7 +386,7 @@ fn decode_jump(raw: RawInsn, at: usize, function: Span, starts: &dyn Fn(i64) -> 
         jump::JCOND => return Err(InsnProblem::MayGoto),
         _ => return Err(InsnProblem::Opcode(raw.code)),
     };
-    register(raw, raw.from_register())?;
+    register(raw, raw.by_register())?;
     let imm = if wide { i64::from(raw.imm) } else { i64::from(raw.imm.cast_unsigned()) };
-    insn(ops[usize::from(!wide) * 2 + usize::from(raw.from_register())], target(raw.distance())?, imm)
+    insn(ops[usize::from(!wide) * 2 + usize::from(raw.by_register())], target(raw.distance())?, imm)
 }

@@ -111,6 +111,7 @@ pub struct Vm {
     pub(crate) maps: Vec<Map>,
     settings: Settings,
     stack: Vec<u8>,
+    calls: interpret::Calls,
     keys: Vec<u8>,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -185,6 +186,7 @@ impl Vm {
             maps,
             settings,
             stack: vec![0; STACK_BYTES],
+            calls: interpret::Calls::new(),
             keys: vec![0; FRAMES * key_bytes.next_multiple_of(8)],
             key: vec![0; key_bytes],
             value: vec![0; value_bytes],
@@ -242,16 +244,16 @@ impl Vm {
             lock: None,
             reserved: false,
         };
-        let mut budget = self.settings.insns_max;
-        let ended = interpret::run(&self.code, &self.functions, entry, &mut machine, &mut budget);
+        let budget = self.settings.insns_max;
+        let ended = interpret::run(&self.code, &self.functions, entry, &mut machine, &mut self.calls, budget);
         let (target, lock, reserved) = (machine.redirect, machine.lock, machine.reserved);
-        let insns = self.settings.insns_max - budget;
+        let insns = budget - ended.as_ref().map_or_else(|stop| stop.left, |end| end.left);
         let left = if reserved { self.close_rings() } else { None };
         let ended = match ended {
             Ok(_) if lock.is_some() => Err((self.exit_of(entry), FaultKind::SpinLock)),
-            Ok(returned) => match left {
+            Ok(end) => match left {
                 Some(map) => Err((self.exit_of(entry), FaultKind::ReservationLeft { map })),
-                None => Ok(returned),
+                None => Ok(end.value),
             },
             Err(stop) => Err((stop.pc, stop.kind)),
         };
@@ -524,7 +526,7 @@ impl Linked {
         let span = self.functions[number].span;
         self.code[span.start..span.start + span.len].iter().any(|raw| {
             let reads_source =
-                raw.from_register() && raw.operation() != alu::END || matches!(raw.class(), class::LDX | class::STX);
+                raw.by_register() && raw.operation() != alu::END || matches!(raw.class(), class::LDX | class::STX);
             raw.dst == 10 || reads_source && raw.src == 10
         })
     }

@@ -188,8 +188,13 @@ fn exercise(file: &[u8]) -> usize {
     loaded
 }
 
+/// A bounded share in each run; `PROPTEST_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2000)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn arithmetic_is_that_of_wide_integers(start in prop::array::uniform9(number()), code in prop::collection::vec(alu(), 1..30)) {

@@ -258,7 +258,7 @@ impl Loader {
     pub fn load(&self, object: &XdpObject<'_>) -> Result<Vm, LoadError> {
         let refuse = |problems| LoadError { object: object.name.clone(), problems };
         let mut problems = Vec::new();
-        let chosen = self.choose(object).map_err(|problem| refuse(vec![problem]))?;
+        let chosen = self.choose(object).map_err(refuse)?;
         let mut linker = Linker::new(object, self);
         linker.link(chosen);
         for name in &self.also {
@@ -276,12 +276,12 @@ impl Loader {
     }
 
     /// The program that was named, or the only one, or the only one for XDP.
-    fn choose(&self, object: &XdpObject<'_>) -> Result<usize, Problem> {
+    fn choose(&self, object: &XdpObject<'_>) -> Result<usize, Vec<Problem>> {
         if let Some(name) = &self.program {
             // In `.text` too, if that is what was asked for.
             let by_name = |at: &usize| object.functions[*at].name == *name;
             let found = object.program_functions().chain(0..object.functions.len()).find(by_name);
-            return found.ok_or_else(|| self.no_such(object, name));
+            return found.ok_or_else(|| vec![self.no_such(object, name)]);
         }
         let all: Vec<usize> = object.program_functions().collect();
         let for_xdp = |at: &&usize| object.elf.sections[object.functions[**at].section].name.starts_with("xdp");
@@ -289,7 +289,7 @@ impl Loader {
         match (all.as_slice(), xdp.as_slice()) {
             ([only], _) => Ok(*only),
             (_, [only]) => Ok(**only),
-            _ => Err(plain(ProblemKind::ChooseProgram(names(object)))),
+            _ => Err(vec![plain(ProblemKind::ChooseProgram(names(object)))]),
         }
     }
 
