@@ -1,5 +1,6 @@
 //! A loaded program with its maps, ready to run on frames.
 
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -88,7 +89,7 @@ pub(crate) struct Linked {
     pub(crate) maps: Vec<MapSpec>,
     pub(crate) license: String,
     /// Instructions that linking has already complained of: by slot.
-    pub(crate) bad: Vec<usize>,
+    pub(crate) bad: BTreeSet<usize>,
 }
 
 /// A loaded program with its maps.
@@ -158,7 +159,7 @@ impl Vm {
             programs: vec![program],
             maps,
             license: String::from("GPL"),
-            bad: Vec::new(),
+            bad: BTreeSet::new(),
         };
         let mut problems = Vec::new();
         let vm = Self::assemble(linked, settings, &mut problems);
@@ -447,12 +448,11 @@ impl Linked {
     }
 
     fn decode_one(&self, at: usize, span: Span, gpl: bool) -> Result<Insn, InsnProblem> {
-        let starts = |target: i64| self.functions.iter().any(|function| function.span.start as i64 == target);
+        let starts = |target: i64| self.function_at(target).is_some();
         let resolve = |raw: RawInsn, next: RawInsn, at: usize| self.resolve(raw, next, at);
         let mut insn = op::decode(&self.code, at, span, &resolve, &starts)?;
         if insn.op == Op::CallLocal {
-            let target = insn.off as usize;
-            let function = self.functions.iter().position(|function| function.span.start == target);
+            let function = self.function_at(i64::from(insn.off));
             // Just seen to be a start.
             insn.imm = function.unwrap_or(0) as i64;
         }
@@ -463,6 +463,12 @@ impl Linked {
             }
         }
         Ok(insn)
+    }
+
+    /// The function that begins at a slot. They lie one behind the other.
+    fn function_at(&self, slot: i64) -> Option<usize> {
+        let slot = usize::try_from(slot).ok()?;
+        self.functions.binary_search_by_key(&slot, |function| function.span.start).ok()
     }
 
     /// The value of a 64-bit load.
@@ -485,7 +491,7 @@ impl Linked {
             }
             pseudo::FUNC => {
                 let target = at as i64 + 1 + i64::from(raw.imm);
-                let function = self.functions.iter().position(|function| function.span.start as i64 == target);
+                let function = self.function_at(target);
                 function.map(|function| callback_address(function as u32)).ok_or(InsnProblem::CallOut(raw.imm))
             }
             source => Err(InsnProblem::PseudoSource(source)),

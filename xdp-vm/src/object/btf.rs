@@ -2,9 +2,11 @@
 //!
 //! Layouts: Linux `Documentation/bpf/btf.rst`, sections 2 (types) and 4 (`.BTF.ext`).
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::bytes::{u16_at, u32_at};
 
@@ -131,8 +133,8 @@ impl<'a> Btf<'a> {
     }
 
     /// Variables of a section by name and type.
-    pub(super) fn variables(&self, section: &str) -> Vec<(&'a str, u32)> {
-        let mut found = Vec::new();
+    pub(super) fn variables(&self, section: &str) -> BTreeMap<&'a str, u32> {
+        let mut found = BTreeMap::new();
         for parsed in &self.types {
             let Type::Section { name, variables, count } = parsed else { continue };
             if self.string(*name) != Some(section) {
@@ -208,35 +210,38 @@ impl<'a> Btf<'a> {
     }
 }
 
+/// Longest name or path. Hostile files name one endless string many times.
+const STRING_BYTES_MAX: usize = 4096;
+
 fn string_at(strings: &[u8], offset: u32) -> Option<&str> {
     let rest = strings.get(offset as usize..)?;
+    let rest = &rest[..rest.len().min(STRING_BYTES_MAX)];
     let end = rest.iter().position(|byte| *byte == 0)?;
     core::str::from_utf8(&rest[..end]).ok()
 }
 
-/// A source line of a section.
-#[derive(Clone, Debug)]
-pub(super) struct LineInfo {
-    pub(super) section: String,
-    pub(super) offset_bytes: u32,
-    pub(super) file: Arc<str>,
-    pub(super) line: u32,
-}
-
-/// A relocation against the running kernel's types.
-#[derive(Clone, Debug)]
-pub(super) struct CoreRelocation {
-    pub(super) section: String,
-    pub(super) offset_bytes: u32,
-    pub(super) kind: u32,
-}
+/// Records of each section, ascending by their instruction's offset in bytes.
+type BySection<T> = BTreeMap<String, Vec<(u32, T)>>;
 
 /// `.BTF.ext`: lines and relocations by instruction. Broken ones are as good as none: they only serve messages, and a
 /// relocation that isn't told can't be.
 #[derive(Debug, Default)]
 pub(super) struct BtfExt {
-    pub(super) lines: Vec<LineInfo>,
-    pub(super) core: Vec<CoreRelocation>,
+    /// File and line.
+    lines: BySection<(Arc<str>, u32)>,
+    /// Kind of relocation.
+    core: BySection<u32>,
+}
+
+/// The records of a range of a section.
+fn within<'r, T>(
+    records: &'r BySection<T>,
+    section: &str,
+    range: Range<u64>,
+) -> impl Iterator<Item = &'r (u32, T)> + use<'r, T> {
+    let all = records.get(section).map_or(&[][..], Vec::as_slice);
+    let from = all.partition_point(|record| u64::from(record.0) < range.start);
+    all[from..].iter().take_while(move |record| u64::from(record.0) < range.end)
 }
 
 impl BtfExt {
@@ -265,16 +270,39 @@ impl BtfExt {
             };
             last = Some((name, file.clone()));
             // The lower 10 bits are the column.
-            ext.lines.push(LineInfo { section: String::from(section), offset_bytes, file, line: line >> 10 });
+            push(&mut ext.lines, section, offset_bytes, (file, line >> 10));
         });
         // Older compilers have a shorter header, without these.
         let core = if header >= 32 { part(24).unwrap_or(&[]) } else { &[] };
         each_record(core, btf, 16, |section, record| {
             if let (Some(offset_bytes), Some(kind)) = (u32_at(record, 0), u32_at(record, 12)) {
-                ext.core.push(CoreRelocation { section: String::from(section), offset_bytes, kind });
+                push(&mut ext.core, section, offset_bytes, kind);
             }
         });
+        ext.lines.values_mut().for_each(|lines| lines.sort_by_key(|line| line.0));
+        ext.core.values_mut().for_each(|core| core.sort_by_key(|core| core.0));
         ext
+    }
+
+    /// Source lines of a range of a section: offset, file and line.
+    pub(super) fn lines(
+        &self,
+        section: &str,
+        range: Range<u64>,
+    ) -> impl Iterator<Item = &(u32, (Arc<str>, u32))> + use<'_> {
+        within(&self.lines, section, range)
+    }
+
+    /// Kinds of the relocations against the kernel's types in a range of a section.
+    pub(super) fn core(&self, section: &str, range: Range<u64>) -> impl Iterator<Item = u32> + use<'_> {
+        within(&self.core, section, range).map(|core| core.1)
+    }
+}
+
+fn push<T>(records: &mut BySection<T>, section: &str, offset_bytes: u32, record: T) {
+    match records.get_mut(section) {
+        Some(known) => known.push((offset_bytes, record)),
+        None => drop(records.insert(String::from(section), alloc::vec![(offset_bytes, record)])),
     }
 }
 

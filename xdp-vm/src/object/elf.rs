@@ -2,17 +2,22 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use object::elf::{EM_BPF, ET_REL, SHF_EXECINSTR, SHT_NOBITS, SHT_PROGBITS};
 use object::read::elf::ElfFile64;
 use object::{
-    LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags, SymbolKind,
+    LittleEndian, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget, SectionFlags, SectionIndex,
+    SymbolKind,
 };
 
 use crate::error::ObjectProblem;
 
 /// A forged size must not take the machine's memory.
 const SECTION_BYTES_MAX: u64 = 64 << 20;
+
+/// Likewise for all names together.
+const NAME_BYTES_MAX: usize = 64 << 20;
 
 /// `R_BPF_64_64`: a 64-bit load of an address.
 pub(super) const RELOC_LOAD: u32 = 1;
@@ -32,6 +37,7 @@ pub(super) struct Section<'a> {
     pub(super) data: &'a [u8],
     pub(super) size: u64,
     pub(super) executable: bool,
+    /// Ascending by offset.
     pub(super) relocations: Vec<Relocation>,
 }
 
@@ -43,6 +49,12 @@ impl Section<'_> {
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         !self.executable && (kind(".rodata") || kind(".data") || kind(".bss"))
+    }
+
+    /// Relocations of a range of bytes.
+    pub(super) fn relocations_in(&self, range: Range<u64>) -> impl Iterator<Item = &Relocation> {
+        let from = self.relocations.partition_point(|found| found.offset < range.start);
+        self.relocations[from..].iter().take_while(move |found| found.offset < range.end)
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -104,7 +116,9 @@ impl<'a> Elf<'a> {
             places.push(section.index());
             sections.push(read);
         }
-        let place = |index| places.iter().position(|place| *place == index);
+        // Sections come by number.
+        let place = |index: SectionIndex| places.binary_search_by_key(&index.0, |place: &SectionIndex| place.0).ok();
+        let mut name_bytes = 0;
         let mut symbols = Vec::new();
         for symbol in elf.symbols() {
             // Symbols come by number; the first, which names nothing, is left out of the iteration.
@@ -119,6 +133,11 @@ impl<'a> Elf<'a> {
                 _ => Kind::Other,
             };
             let name = symbol.name().map_err(|_| ObjectProblem::Elf("a symbol's name"))?;
+            // Hostile files name one endless string many times.
+            name_bytes += name.len();
+            if name_bytes > NAME_BYTES_MAX {
+                return Err(ObjectProblem::Elf("the symbols' names are longer than 64 MiB together"));
+            }
             symbols.push(Symbol {
                 name: name.to_string(),
                 section: symbol.section_index().and_then(place),
@@ -165,6 +184,7 @@ fn read_section<'a>(
             relocations.push(Relocation { offset, symbol: symbol.0, kind: r_type.0 });
         }
     }
+    relocations.sort_by_key(|found| found.offset);
     let executable = sh_flags.0 & SHF_EXECINSTR.0 != 0 && sh_type == SHT_PROGBITS;
     Ok(Some(Section { name, data, size: section.size(), executable, relocations }))
 }

@@ -1,6 +1,8 @@
 //! Linking: what a program can reach, copied together, with its references made numbers.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::elf::{RELOC_CALL, RELOC_LOAD, Relocation, Symbol};
@@ -37,6 +39,8 @@ pub(super) struct Linker<'o, 'f> {
     linked: Linked,
     /// Functions of the object in the order of the linked ones.
     reached: Vec<usize>,
+    /// Likewise, the other way round.
+    numbers: BTreeMap<usize, usize>,
     /// Of these, how many were copied.
     copied: usize,
     maps: Vec<MapSource>,
@@ -51,6 +55,7 @@ impl<'o, 'f> Linker<'o, 'f> {
             loader,
             linked: Linked { license: object.license.clone(), ..Linked::default() },
             reached: Vec::new(),
+            numbers: BTreeMap::new(),
             copied: 0,
             maps: Vec::new(),
             fixups: Vec::new(),
@@ -89,7 +94,7 @@ impl<'o, 'f> Linker<'o, 'f> {
 
     /// The linked number of a function.
     fn reach(&mut self, function: usize) -> usize {
-        self.reached.iter().position(|known| *known == function).unwrap_or_else(|| {
+        *self.numbers.entry(function).or_insert_with(|| {
             self.reached.push(function);
             self.reached.len() - 1
         })
@@ -114,7 +119,7 @@ impl<'o, 'f> Linker<'o, 'f> {
         let from = def.span.start as u64 * 8;
         let inside = from..from + bytes.len() as u64;
         let mut related = alloc::vec![false; span.len];
-        for relocation in section.relocations.iter().filter(|found| inside.contains(&found.offset)) {
+        for relocation in section.relocations_in(inside) {
             // Within the function, so within `usize`.
             let at = ((relocation.offset - from) / 8) as usize;
             related[at] = true;
@@ -147,15 +152,16 @@ impl<'o, 'f> Linker<'o, 'f> {
 
     fn complain(&mut self, number: usize, at: usize, problem: InsnProblem) {
         let start = self.linked.functions[number].span.start;
-        self.linked.bad.push(start + at);
+        self.linked.bad.insert(start + at);
         let problem = self.linked.problem(Some(number), Some(at), ProblemKind::Insn(problem));
         self.problems.push(problem);
     }
 
     /// The function of the object that begins at a slot of a section.
     fn function_at(&self, section: usize, slot: i64) -> Option<usize> {
-        let begins = |def: &super::FunctionDef| def.section == section && def.span.start as i64 == slot;
-        self.object.functions.iter().position(begins)
+        let place = (section, usize::try_from(slot).ok()?);
+        // Functions are listed by section and start.
+        self.object.functions.binary_search_by_key(&place, |def| (def.section, def.span.start)).ok()
     }
 
     fn refer(&mut self, slot: usize, function: usize) {
@@ -298,10 +304,7 @@ impl<'o, 'f> Linker<'o, 'f> {
     fn core_relocations(&mut self, number: usize, section: usize, span: Span) {
         let name = &self.object.elf.sections[section].name;
         let inside = span.start as u64 * 8..(span.start + span.len) as u64 * 8;
-        let of_function = self.object.ext.core.iter().filter(|core| {
-            core.section == *name && inside.contains(&u64::from(core.offset_bytes)) && core.kind != CORE_TYPE_ID_LOCAL
-        });
-        let count = of_function.count();
+        let count = self.object.ext.core(name, inside).filter(|kind| *kind != CORE_TYPE_ID_LOCAL).count();
         if count > 0 {
             let problem = self.linked.problem(Some(number), None, ProblemKind::CoreRelocations(count));
             self.problems.push(problem);
@@ -311,20 +314,11 @@ impl<'o, 'f> Linker<'o, 'f> {
     fn lines(&self, section: usize, span: Span) -> Vec<Line> {
         let name = &self.object.elf.sections[section].name;
         let inside = span.start as u64 * 8..(span.start + span.len) as u64 * 8;
-        let of_function = self
-            .object
-            .ext
-            .lines
-            .iter()
-            .filter(|line| line.section == *name && inside.contains(&u64::from(line.offset_bytes)));
-        let mut lines: Vec<Line> = of_function
-            .map(|line| Line {
-                insn: line.offset_bytes / 8 - span.start as u32,
-                file: line.file.clone(),
-                line: line.line,
-            })
-            .collect();
-        lines.sort_by_key(|line| line.insn);
-        lines
+        let line = |(offset, (file, line)): &(u32, (Arc<str>, u32))| Line {
+            insn: offset / 8 - span.start as u32,
+            file: file.clone(),
+            line: *line,
+        };
+        self.object.ext.lines(name, inside).map(line).collect()
     }
 }

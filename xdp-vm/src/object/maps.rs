@@ -38,9 +38,9 @@ fn by_btf(elf: &Elf<'_>, btf: &Btf<'_>, section: usize, found: &mut Vec<Definiti
     let variables = btf.variables(".maps");
     for symbol in elf.symbols.iter().filter(|symbol| symbol.section == Some(section) && !symbol.name.is_empty()) {
         // The offset that BTF has is left to the linker; the symbol's is right.
-        let variable = variables.iter().find(|(name, _)| *name == symbol.name);
+        let variable = variables.get(symbol.name.as_str());
         let spec = match variable {
-            Some((_, type_id)) => define(btf, &symbol.name, *type_id, true).map(|(mut spec, values)| {
+            Some(type_id) => define(btf, &symbol.name, *type_id, true).map(|(mut spec, values)| {
                 if let Some(offset) = values {
                     let from = symbol.value.saturating_add(u64::from(offset));
                     let end = symbol.value.saturating_add(symbol.size);
@@ -96,8 +96,8 @@ fn define(btf: &Btf<'_>, name: &str, type_id: u32, outer: bool) -> Result<(MapSp
 
 /// What the pointers of a definition's `values` point to, by name.
 fn initial(elf: &Elf<'_>, section: usize, from: u64, end: u64) -> Vec<InitialValue> {
-    let relocations = elf.sections[section].relocations.iter();
-    let inside = relocations.filter(|found| (from..end).contains(&found.offset) && found.kind == RELOC_POINTER);
+    let relocations = elf.sections[section].relocations_in(from..end);
+    let inside = relocations.filter(|found| found.kind == RELOC_POINTER);
     let value = |found: &super::elf::Relocation| {
         let symbol = elf.symbols.get(found.symbol)?;
         // An index beyond 32 bits can't be within a section.
