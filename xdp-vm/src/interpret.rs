@@ -413,9 +413,8 @@ fn enter(
     regs[10] = STACK + (frame + FRAME_BYTES) as u64;
     // A function number comes from linking, or was checked as a callback or as a program's.
     let Some(function) = functions.get(function as usize) else { return usize::MAX };
-    if function.uses_stack {
-        machine.mem.stack[frame..frame + FRAME_BYTES].fill(0);
-    }
+    let top = frame + FRAME_BYTES;
+    machine.mem.stack[top - function.stack_bytes..top].fill(0);
     function.span.start
 }
 

@@ -15,7 +15,9 @@ use crate::fault::{Fault, FaultKind, FaultReport};
 use crate::helper::{Helper, gpl_compatible};
 use crate::interpret;
 use crate::map::{self, Map, MapSpec, MapType};
-use crate::memory::{FRAMES, MAPS_MAX, Memory, STACK_BYTES, callback_address, handle_address, value_address};
+use crate::memory::{
+    FRAME_BYTES, FRAMES, MAPS_MAX, Memory, STACK_BYTES, callback_address, handle_address, value_address,
+};
 use crate::network::Network;
 use crate::op::{self, Insn, Op, Span};
 use crate::trace::Trace;
@@ -48,8 +50,8 @@ impl Default for Settings {
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) span: Span,
-    /// It may touch its stack: it mentions r10 or is given pointers of a caller's making. Others need no clean stack.
-    pub(crate) uses_stack: bool,
+    /// Bytes below r10 that it uses, as far as its text tells: so many are cleared when it begins.
+    pub(crate) stack_bytes: usize,
     /// Instruction from which on a source line holds, ascending.
     pub(crate) lines: Vec<Line>,
 }
@@ -149,7 +151,7 @@ impl Vm {
         let functions = starts.iter().zip(ends).enumerate().map(|(number, (&start, end))| Function {
             name: format!("f{number}"),
             span: Span { start: start as usize, len: (end - start) as usize },
-            uses_stack: true,
+            stack_bytes: FRAME_BYTES,
             lines: Vec::new(),
         });
         let program = Program { name: String::from("f0"), section: String::from("bytecode"), function: 0 };
@@ -442,7 +444,7 @@ impl Linked {
                 at += if raw.code == LDDW { 2 } else { 1 };
             }
             self.check_flow(number, &code, last, problems);
-            self.functions[number].uses_stack = self.touches_stack(number);
+            self.functions[number].stack_bytes = self.stack_bytes(number);
         }
         code
     }
@@ -528,12 +530,30 @@ impl Linked {
         }
     }
 
-    fn touches_stack(&self, number: usize) -> bool {
+    /// How far down a function uses its stack. A pointer that is made any other way than clang makes them could go
+    /// anywhere. The verifier lets nobody read what was not written, so this is of matter to programs by hand only.
+    fn stack_bytes(&self, number: usize) -> usize {
         let span = self.functions[number].span;
-        self.code[span.start..span.start + span.len].iter().any(|raw| {
-            let reads_source =
-                raw.by_register() && raw.operation() != alu::END || matches!(raw.class(), class::LDX | class::STX);
-            raw.dst == 10 || reads_source && raw.src == 10
-        })
+        let code = &self.code[span.start..span.start + span.len];
+        let mut lowest = 0;
+        for (at, raw) in code.iter().enumerate() {
+            let access = matches!(raw.class(), class::LDX | class::ST | class::STX);
+            let base = if raw.class() == class::LDX { raw.src } else { raw.dst };
+            let other = if raw.class() == class::LDX { raw.dst } else { raw.src };
+            let offset = match raw.class() {
+                _ if raw.dst != 10 && raw.src != 10 => continue,
+                _ if access && base == 10 && other != 10 => i32::from(raw.off),
+                class::ALU64 if raw.operation() == alu::MOV && raw.off == 0 => {
+                    let add = |next: &&RawInsn| next.code == class::ALU64 | alu::ADD && next.dst == raw.dst;
+                    match code.get(at + 1).filter(add) {
+                        Some(next) => next.imm,
+                        None => return FRAME_BYTES,
+                    }
+                }
+                _ => return FRAME_BYTES,
+            };
+            lowest = lowest.min(offset);
+        }
+        FRAME_BYTES.min(lowest.unsigned_abs() as usize)
     }
 }

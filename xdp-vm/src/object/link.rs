@@ -107,7 +107,12 @@ impl<'o, 'f> Linker<'o, 'f> {
         let start = self.linked.code.len();
         let lines = self.lines(def.section, def.span);
         let span = Span { start, len: bytes.len() / 8 };
-        self.linked.functions.push(Function { name: def.name.clone(), span, uses_stack: true, lines });
+        self.linked.functions.push(Function {
+            name: def.name.clone(),
+            span,
+            stack_bytes: crate::memory::FRAME_BYTES,
+            lines,
+        });
         if span.len == 0 || start + span.len > INSNS_MAX {
             let problem = self.linked.problem(Some(number), None, ProblemKind::Length(span.len));
             self.problems.push(problem);
