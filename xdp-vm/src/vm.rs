@@ -177,8 +177,7 @@ impl Vm {
         }
         let largest = |size: fn(&MapSpec) -> u32| linked.maps.iter().map(size).max().unwrap_or(0) as usize;
         let key_bytes = largest(|spec| spec.key_size).max(4);
-        let values = linked.maps.iter().filter(|spec| spec.data.is_empty() && !spec.read_only);
-        let value_bytes = values.map(|spec| spec.value_size).max().unwrap_or(0) as usize;
+        let value_bytes = largest(|spec| spec.value_size);
         let initial: Vec<_> = linked.maps.iter_mut().map(|spec| core::mem::take(&mut spec.initial)).collect();
         let maps = linked.maps.drain(..).map(|spec| Map::new(spec, settings.cpus)).collect();
         let mut vm = Self {

@@ -93,6 +93,20 @@ fn queues_from_programs() {
 }
 
 #[test]
+fn large_values_of_maps_with_data_fit() {
+    let mut data = MapSpec::new("data", MapType::Array, 4, 400, 1);
+    data.data = vec![3; 400];
+    let mut queue = MapSpec::new("queue", MapType::Queue, 0, 300, 2);
+    queue.read_only = true;
+    let key = [&[word(-4, 0)][..], &map(1, 1), &stack(2, -4), &stack(3, -404), &[mov(4, 0), call(2)]].concat();
+    let mut code = key;
+    code.extend([&map(1, 2)[..], &stack(2, -304), &[mov(3, 0), call(87)]].concat());
+    let mut vm = vm(&code, vec![data, queue]);
+    assert_eq!(result(&mut vm), 0);
+    assert_eq!(vm.map("queue").unwrap().len(), 1);
+}
+
+#[test]
 fn values_of_other_cpus() {
     let maps = || vec![MapSpec::new("counters", MapType::PerCpuArray, 4, 8, 1)];
     let lookup = |cpu| {

@@ -295,6 +295,28 @@ proptest! {
     }
 }
 
+/// A share of the mutants must get through the loader, or nothing behind it is tried.
+#[test]
+fn many_mutants_load() {
+    let mut state = 1u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let rounds = 2000;
+    let loaded = (0..rounds).filter(|round| {
+        let mut file = OBJECTS[round % OBJECTS.len()].to_vec();
+        for _ in 0..1 + random(4) {
+            let at = random(file.len());
+            file[at] = random(256) as u8;
+        }
+        exercise(&file) > 0
+    });
+    let loaded = loaded.count();
+    println!("{loaded} of {rounds} mutants had a program that loads");
+    assert!(loaded * 5 >= rounds, "{loaded} of {rounds}");
+}
+
 #[test]
 fn the_objects_themselves_load() {
     assert!(OBJECTS.iter().map(|file| exercise(file)).sum::<usize>() >= 14);
