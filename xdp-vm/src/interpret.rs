@@ -4,7 +4,7 @@ use crate::bytecode::atomic;
 use crate::call::{Flow, Machine};
 use crate::fault::FaultKind;
 use crate::helper::Helper;
-use crate::memory::{CONTEXT, FRAME_BYTES, FRAMES, KEYS, STACK, value_address};
+use crate::memory::{CONTEXT, FRAME_BYTES, FRAMES, STACK, handle_address, value_address};
 use crate::op::{Insn, Op};
 use crate::vm::Function;
 
@@ -432,6 +432,7 @@ fn push(regs: &mut Registers, calls: &mut Calls, caller: Caller, return_pc: usiz
 fn finish(regs: &mut Registers, calls: &mut Calls, machine: &mut Machine<'_, '_>, result: u64) -> usize {
     calls.depth -= 1;
     let frame = calls.frames[calls.depth];
+    machine.mem.hide_key(calls.depth);
     regs[0] = result;
     regs[6..10].copy_from_slice(&frame.saved);
     let len = (calls.depth + 1) * FRAME_BYTES;
@@ -446,12 +447,11 @@ fn show_entry(regs: &mut Registers, calls: &mut Calls, machine: &mut Machine<'_,
     let Caller::Each { function, map, slot, done, context } = calls.frames[below].caller else { return None };
     let found = machine.mem.maps.get(map as usize)?;
     let slot = found.next_slot(slot)?;
+    let offset = found.slot_offset(slot, machine.meta.cpu);
     calls.frames[below].caller = Caller::Each { function, map, slot, done, context };
-    let stride = machine.mem.keys.len() / FRAMES;
-    found.copy_slot_key(slot, &mut machine.mem.keys[below * stride..(below + 1) * stride]);
-    regs[1] = crate::memory::handle_address(map);
-    regs[2] = KEYS + (below * stride) as u64;
-    regs[3] = value_address(map, found.slot_offset(slot, machine.meta.cpu));
+    regs[1] = handle_address(map);
+    regs[2] = machine.mem.show_key(below, map, slot);
+    regs[3] = value_address(map, offset);
     regs[4] = context;
     Some(function)
 }

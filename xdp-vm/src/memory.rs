@@ -63,7 +63,9 @@ pub(crate) struct Memory<'a, 'b> {
     pub(crate) stack: &'a mut [u8],
     /// Bytes of the stack that belong to functions that run.
     pub(crate) stack_len: usize,
-    pub(crate) keys: &'a mut [u8],
+    keys: &'a mut [u8],
+    /// Length of the key that each depth of calls shows, or 0.
+    key_lens: [usize; FRAMES],
     context: [u8; CONTEXT_BYTES],
     generation: u64,
     /// Address of the first byte of metadata.
@@ -82,8 +84,17 @@ impl<'a, 'b> Memory<'a, 'b> {
         let mut context = [0; CONTEXT_BYTES];
         context[12..16].copy_from_slice(&ifindex.to_le_bytes());
         context[16..20].copy_from_slice(&queue.to_le_bytes());
-        let mut memory =
-            Self { buff, maps, stack, stack_len: FRAME_BYTES, keys, context, generation: 0, packet_first: 0 };
+        let mut memory = Self {
+            buff,
+            maps,
+            stack,
+            stack_len: FRAME_BYTES,
+            keys,
+            key_lens: [0; FRAMES],
+            context,
+            generation: 0,
+            packet_first: 0,
+        };
         memory.set_borders();
         memory
     }
@@ -114,7 +125,7 @@ impl<'a, 'b> Memory<'a, 'b> {
             0 => self.buff.window().get(address.wrapping_sub(self.packet_first) as usize..)?.first_chunk(),
             1 => self.stack.get(at..self.stack_len)?.first_chunk(),
             2 if N == 4 && at.is_multiple_of(4) => self.context.get(at..)?.first_chunk(),
-            3 => self.keys.get(at..)?.first_chunk(),
+            3 => self.key(at, N)?.first_chunk(),
             region => {
                 let map = self.map(region)?;
                 let range = map.window(at as u32, N)?;
@@ -166,7 +177,7 @@ impl<'a, 'b> Memory<'a, 'b> {
                 self.buff.window().get(at..at.saturating_add(len))
             }
             1 if end <= self.stack_len => self.stack.get(at..end),
-            3 => self.keys.get(at..end),
+            3 => self.key(at, len),
             1 | 2 => None,
             region => self.map(region).and_then(|map| map.bytes().get(map.window(at as u32, len)?)),
         };
@@ -201,6 +212,30 @@ impl<'a, 'b> Memory<'a, 'b> {
                 map.bytes_mut()?.get_mut(range)
             }
         }
+    }
+
+    /// Part of a key that is shown.
+    fn key(&self, at: usize, len: usize) -> Option<&[u8]> {
+        let stride = self.keys.len() / FRAMES;
+        let (depth, within) = (at / stride, at % stride);
+        let fits = within.saturating_add(len) <= *self.key_lens.get(depth)?;
+        if fits { self.keys.get(at..at + len) } else { None }
+    }
+
+    /// Show the key of a map's slot at a depth of calls; its address.
+    pub(crate) fn show_key(&mut self, depth: usize, map: u32, slot: u32) -> u64 {
+        let stride = self.keys.len() / FRAMES;
+        let from = depth * stride;
+        if let Some(map) = self.maps.get(map as usize) {
+            self.key_lens[depth] = map.spec().key_size as usize;
+            map.copy_slot_key(slot, &mut self.keys[from..from + stride]);
+        }
+        KEYS + from as u64
+    }
+
+    /// What was shown at a depth is gone.
+    pub(crate) fn hide_key(&mut self, depth: usize) {
+        self.key_lens[depth] = 0;
     }
 
     fn map(&self, region: u64) -> Option<&Map> {

@@ -5,7 +5,8 @@ mod support;
 use proptest::prelude::*;
 use support::{EXIT, call, fault, insn, mov};
 use xdp_vm::{
-    ANY, FaultKind, Interface, IpAddress, MapSpec, MapType, Neighbor, RawInsn, Route, RxMeta, Settings, Vm, XdpBuff,
+    ANY, FaultKind, Interface, IpAddress, MapSpec, MapType, Neighbor, Place, RawInsn, Route, RxMeta, Settings, Vm,
+    XdpBuff,
 };
 
 const EINVAL: u64 = -22i64 as u64;
@@ -261,6 +262,27 @@ fn trace_with_an_array() {
     let mut vm = vm(&code, Vec::new());
     assert_eq!(result(&mut vm), 11);
     assert_eq!(vm.trace().text(), "-5 0000beef");
+}
+
+#[test]
+fn callbacks_see_whole_keys_and_no_more() {
+    // For each entry of the hash: r0 = the key's byte at `offset`, which ends the walk; its count is the answer.
+    let walk = |offset| {
+        let mut code = vec![word(-8, 5), word(-4, 6), word(-12, 9)];
+        code.extend([&map(1, 1)[..], &stack(2, -6), &stack(3, -12), &[mov(4, 0), call(2)]].concat());
+        code.extend(map(1, 1));
+        // The callback is behind the end, which is 5 slots.
+        code.extend([insn(0x18, 2, 4, 0, 9), insn(0, 0, 0, 0, 0), mov(3, 0), mov(4, 0), call(164)]);
+        code.extend([insn(0x18, 9, 2, 0, 0), insn(0, 0, 0, 0, 0), insn(0x7b, 9, 0, 0, 0), mov(0, 2), EXIT]);
+        code.extend([insn(0x71, 0, 2, offset, 0), EXIT]);
+        let result = MapSpec::new("result", MapType::Array, 4, 8, 1);
+        let maps = vec![result, MapSpec::new("hash", MapType::Hash, 5, 4, 4)];
+        Vm::from_bytecode(&code, maps, Settings::default()).unwrap_or_else(|problems| panic!("{problems:?}"))
+    };
+    assert_eq!(result(&mut walk(4)), 1);
+    let mut page = vec![0; 4096];
+    let outcome = walk(5).run(&mut XdpBuff::new(&mut page, 256, 60).unwrap(), &RxMeta::default());
+    assert!(matches!(outcome.fault().unwrap().kind, FaultKind::Access { place: Place::Key, .. }));
 }
 
 #[test]
