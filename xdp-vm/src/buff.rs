@@ -10,6 +10,8 @@
 
 use core::fmt;
 
+use crate::errno;
+
 /// Bytes at the buffer's start that no frame may grow into: Linux keeps its `xdp_frame` there.
 pub const RESERVED_BYTES: usize = 40;
 
@@ -24,9 +26,6 @@ pub const META_BYTES_MAX: usize = 252;
 
 /// Largest buffer: distance of two packet addresses of different age.
 pub const BUFFER_BYTES_MAX: usize = 0x4_0000;
-
-const EINVAL: i64 = 22;
-const EACCES: i64 = 13;
 
 /// A frame can't lie there: `meta` before `start` before `end`, within a buffer of at most 256 KiB and clear of its
 /// reserved bytes and tailroom.
@@ -138,7 +137,7 @@ impl<'a> XdpBuff<'a> {
     pub(crate) fn adjust_head(&mut self, by: i32) -> Result<(), i64> {
         let least = RESERVED_BYTES + self.meta;
         let start = moved(self.start, by).filter(|&start| start >= least && start + FRAME_BYTES_MIN <= self.end);
-        let start = start.ok_or(EINVAL)?;
+        let start = start.ok_or(errno::INVALID)?;
         self.bytes.copy_within(self.start - self.meta..self.start, start - self.meta);
         self.start = start;
         Ok(())
@@ -147,9 +146,9 @@ impl<'a> XdpBuff<'a> {
     /// Move the metadata's beginning.
     pub(crate) fn adjust_meta(&mut self, by: i32) -> Result<(), i64> {
         let first = moved(self.first(), by).filter(|&first| first >= RESERVED_BYTES && first <= self.start);
-        let meta = self.start - first.ok_or(EINVAL)?;
+        let meta = self.start - first.ok_or(errno::INVALID)?;
         if !meta.is_multiple_of(4) || meta > META_BYTES_MAX {
-            return Err(EACCES);
+            return Err(errno::ACCESS);
         }
         self.meta = meta;
         Ok(())
@@ -159,7 +158,7 @@ impl<'a> XdpBuff<'a> {
     pub(crate) fn adjust_tail(&mut self, by: i32) -> Result<(), i64> {
         let most = self.bytes.len() - TAILROOM_BYTES;
         let end = moved(self.end, by).filter(|&end| end <= most && end >= self.start + FRAME_BYTES_MIN);
-        let end = end.ok_or(EINVAL)?;
+        let end = end.ok_or(errno::INVALID)?;
         if end > self.end {
             self.bytes[self.end..end].fill(0);
         }
@@ -198,9 +197,9 @@ mod tests {
         buff.window_mut()[..8].copy_from_slice(b"metadata");
         assert_eq!(buff.adjust_head(-4), Ok(()));
         assert_eq!(buff.metadata(), b"metadata");
-        assert_eq!(buff.adjust_meta(-3), Err(EACCES));
-        assert_eq!(buff.adjust_meta(-300), Err(EINVAL));
-        assert_eq!(buff.adjust_meta(12), Err(EINVAL));
+        assert_eq!(buff.adjust_meta(-3), Err(errno::ACCESS));
+        assert_eq!(buff.adjust_meta(-300), Err(errno::INVALID));
+        assert_eq!(buff.adjust_meta(12), Err(errno::INVALID));
         assert_eq!(buff.adjust_meta(8), Ok(()));
         assert_eq!(buff.meta_len(), 0);
     }
@@ -211,9 +210,9 @@ mod tests {
         let mut buff = XdpBuff::new(&mut page, 256, 60).unwrap();
         assert_eq!(buff.adjust_tail(3520 - 60), Ok(()));
         assert!(buff.data()[60..].iter().all(|byte| *byte == 0));
-        assert_eq!(buff.adjust_tail(1), Err(EINVAL));
+        assert_eq!(buff.adjust_tail(1), Err(errno::INVALID));
         assert_eq!(buff.adjust_tail(14 - 3520), Ok(()));
-        assert_eq!(buff.adjust_tail(-1), Err(EINVAL));
-        assert_eq!(buff.adjust_tail(i32::MIN), Err(EINVAL));
+        assert_eq!(buff.adjust_tail(-1), Err(errno::INVALID));
+        assert_eq!(buff.adjust_tail(i32::MIN), Err(errno::INVALID));
     }
 }

@@ -139,6 +139,26 @@ impl RawInsn {
         self.code & 7
     }
 
+    /// A call of a function of the program's own.
+    pub(crate) fn is_local_call(self) -> bool {
+        self.code == class::JMP | jump::CALL && self.src == pseudo::CALL
+    }
+
+    /// A call of a helper.
+    pub(crate) fn is_helper_call(self) -> bool {
+        self.code == class::JMP | jump::CALL && self.src == 0
+    }
+
+    /// It names a function of the program's own by its distance: to call it, or to have it called back.
+    pub(crate) fn refers_to_function(self) -> bool {
+        self.is_local_call() || self.code == LDDW && self.src == pseudo::FUNC
+    }
+
+    /// Slots that it takes.
+    pub(crate) fn slots(self) -> usize {
+        if self.code == LDDW { 2 } else { 1 }
+    }
+
     /// Second operand is a register.
     pub(crate) fn by_register(self) -> bool {
         self.code & 8 != 0

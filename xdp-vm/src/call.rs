@@ -3,6 +3,7 @@
 //! Behaviour and error numbers: Linux `net/core/filter.c`, `kernel/bpf/helpers.c` and the map files named in
 //! [`crate::map`]. A helper's argument that the verifier would have refused is a fault, not an error number.
 
+use crate::errno;
 use crate::fault::FaultKind;
 use crate::helper::Helper;
 use crate::map::{self, Map, MapType};
@@ -11,17 +12,6 @@ use crate::network::{IpAddress, fib};
 use crate::trace::{self, Trace};
 use crate::verdict::{RxMeta, Target, action};
 use crate::vm::Program;
-
-/// Linux's error numbers that helpers answer with.
-mod errno {
-    pub(super) const NOENT: i64 = 2;
-    pub(super) const TOO_BIG: i64 = 7;
-    pub(super) const FAULT: i64 = 14;
-    pub(super) const NO_DEVICE: i64 = 19;
-    pub(super) const INVALID: i64 = 22;
-    pub(super) const NO_SPACE: i64 = 28;
-    pub(super) const FAMILY: i64 = 97;
-}
 
 /// Most iterations of `bpf_loop` (`BPF_MAX_LOOPS`).
 const LOOPS_MAX: u64 = 1 << 23;
@@ -230,7 +220,7 @@ impl Machine<'_, '_> {
             // The kernel clears what it could not fill.
             Err(_) => {
                 self.mem.bytes_mut(to, len)?.fill(0);
-                return error(errno::NOENT);
+                return error(errno::NO_ENTRY);
             }
         }
         self.mem.bytes_mut(to, len)?.copy_from_slice(&self.value[..len]);
@@ -242,10 +232,10 @@ impl Machine<'_, '_> {
         let map = self.map_of(Helper::TailCall, map, &[MapType::ProgArray])?;
         let array = &self.mem.maps[map as usize];
         // The index is an u32, as in the kernel.
-        let Some(slot) = array.array_slot(index as u32) else { return error(errno::NOENT) };
-        let Some(program) = self.programs.get(array.word(slot) as usize) else { return error(errno::NOENT) };
+        let Some(slot) = array.array_slot(index as u32) else { return error(errno::NO_ENTRY) };
+        let Some(program) = self.programs.get(array.word(slot) as usize) else { return error(errno::NO_ENTRY) };
         if self.tail_calls == TAIL_CALLS_MAX {
-            return error(errno::NOENT);
+            return error(errno::NO_ENTRY);
         }
         self.tail_calls += 1;
         Ok(Flow::TailCall(program.function))
@@ -486,15 +476,15 @@ impl Machine<'_, '_> {
         self.mem.bytes(data, usize::try_from(len).unwrap_or(usize::MAX))?;
         let prefix = if cpu.is_some() { 4 } else { 0 };
         let whole = u32::try_from(len as usize + packet + prefix).unwrap_or(u32::MAX);
-        // -ENOSPC from a perf ring and -EAGAIN from a ring buffer.
-        let full = if cpu.is_some() { errno::NO_SPACE } else { 11 };
+        let full = if cpu.is_some() { errno::NO_SPACE } else { errno::AGAIN };
         let payload = self.map_mut(map).ring().and_then(|ring| ring.reserve(whole));
         let Some(payload) = payload else { return error(full) };
         let mut at = payload as usize;
         if let Some(cpu) = cpu {
             self.ring_bytes(map, at, &cpu.to_le_bytes());
-            at += 4;
+            at += prefix;
         }
+        // In pieces, since the program's bytes may be in a map too.
         let mut chunk = [0; 64];
         let mut done = 0;
         while done < len as usize {
@@ -503,14 +493,9 @@ impl Machine<'_, '_> {
             self.ring_bytes(map, at, &chunk[..part]);
             (at, done) = (at + part, done + part);
         }
-        let mut done = 0;
-        while done < packet {
-            let part = (packet - done).min(chunk.len());
-            chunk[..part].copy_from_slice(&self.mem.buff.data()[done..done + part]);
-            self.ring_bytes(map, at, &chunk[..part]);
-            (at, done) = (at + part, done + part);
-        }
-        if let Some(ring) = self.map_mut(map).ring() {
+        let Memory { buff, maps, .. } = &mut self.mem;
+        if let Some(ring) = maps[map as usize].ring() {
+            ring.data_mut()[at..at + packet].copy_from_slice(&buff.data()[..packet]);
             ring.commit(payload, false);
         }
         value(0)

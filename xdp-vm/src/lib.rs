@@ -42,6 +42,7 @@ extern crate alloc;
 mod buff;
 mod bytecode;
 mod call;
+mod errno;
 mod error;
 mod fault;
 mod helper;

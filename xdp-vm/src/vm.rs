@@ -8,7 +8,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::buff::XdpBuff;
-use crate::bytecode::{LDDW, RawInsn, alu, class, jump, pseudo};
+use crate::bytecode::{RawInsn, alu, class, jump, pseudo};
 use crate::call::Machine;
 use crate::error::{InsnProblem, MapProblem, Problem, ProblemKind, SourceLine};
 use crate::fault::{Fault, FaultKind, FaultReport};
@@ -21,7 +21,7 @@ use crate::memory::{
 use crate::network::Network;
 use crate::op::{self, Insn, Op, Span};
 use crate::trace::Trace;
-use crate::verdict::{Abort, Outcome, RxMeta, Verdict};
+use crate::verdict::{Abort, Outcome, RxMeta, Verdict, action};
 
 /// Most instructions of all functions together.
 pub(crate) const INSNS_MAX: usize = 1_000_000;
@@ -139,8 +139,7 @@ impl Vm {
     pub fn from_bytecode(code: &[RawInsn], maps: Vec<MapSpec>, settings: Settings) -> Result<Self, Vec<Problem>> {
         let mut starts = vec![0];
         for (at, raw) in code.iter().enumerate() {
-            let calls = raw.code == class::JMP | jump::CALL && raw.src == pseudo::CALL;
-            if calls || raw.code == LDDW && raw.src == pseudo::FUNC {
+            if raw.refers_to_function() {
                 starts.push(at as i64 + 1 + i64::from(raw.imm));
             }
         }
@@ -175,28 +174,26 @@ impl Vm {
         if !problems.is_empty() {
             return None;
         }
-        let largest = |size: fn(&MapSpec) -> u32| linked.maps.iter().map(size).max().unwrap_or(0) as usize;
-        let key_bytes = largest(|spec| spec.key_size).max(4);
-        let value_bytes = largest(|spec| spec.value_size);
         let initial: Vec<_> = linked.maps.iter_mut().map(|spec| core::mem::take(&mut spec.initial)).collect();
-        let maps = linked.maps.drain(..).map(|spec| Map::new(spec, settings.cpus)).collect();
         let mut vm = Self {
             code,
             raw: linked.code,
             functions: linked.functions,
             programs: linked.programs,
-            maps,
+            maps: Vec::with_capacity(linked.maps.len()),
             settings,
             stack: vec![0; STACK_BYTES],
             calls: interpret::Calls::new(),
-            keys: vec![0; FRAMES * key_bytes.next_multiple_of(8)],
-            key: vec![0; key_bytes],
-            value: vec![0; value_bytes],
+            // Never empty, so that a key's place can be told from its address.
+            keys: vec![0; FRAMES * 8],
+            key: Vec::new(),
+            value: Vec::new(),
             random: settings.seed,
             trace: Trace::new(),
             network: Network::default(),
             map_bytes,
         };
+        linked.maps.into_iter().for_each(|spec| vm.take_map(spec));
         vm.fill(&initial, problems);
         problems.is_empty().then_some(vm)
     }
@@ -228,7 +225,7 @@ impl Vm {
     /// Run one of the programs. One that there isn't passes every frame.
     pub fn run_program(&mut self, program: u32, buff: &mut XdpBuff<'_>, meta: &RxMeta) -> Outcome {
         let Some(entry) = self.programs.get(program as usize).map(|program| program.function) else {
-            return Outcome { verdict: Verdict::Pass, returned: 2, insns: 0 };
+            return Outcome::new(action::PASS as u32, None, 0);
         };
         let meta = RxMeta { cpu: meta.cpu % self.settings.cpus, ..*meta };
         let mut machine = Machine {
@@ -319,17 +316,17 @@ impl Vm {
 
     /// The number of a map.
     pub fn map_id(&self, name: &str) -> Option<u32> {
-        map::by_name(&self.maps, name).map(|at| at as u32)
+        self.maps.iter().position(|map| map.name() == name).map(|at| at as u32)
     }
 
     /// A map by name.
     pub fn map(&self, name: &str) -> Option<&Map> {
-        self.maps.iter().find(|map| map.name() == name)
+        self.maps.get(self.map_id(name)? as usize)
     }
 
     /// A map by name, to change it.
     pub fn map_mut(&mut self, name: &str) -> Option<&mut Map> {
-        self.maps.iter_mut().find(|map| map.name() == name)
+        self.map_mut_by_id(self.map_id(name)?)
     }
 
     /// A map by number, to change it.
@@ -347,16 +344,21 @@ impl Vm {
         if self.maps.len() >= MAPS_MAX {
             return Err(MapProblem::MaxEntries(spec.max_entries));
         }
-        let stride = (spec.key_size as usize).next_multiple_of(8);
-        if spec.key_size as usize > self.key.len() {
-            self.key.resize(spec.key_size as usize, 0);
-            self.keys.resize(FRAMES * stride, 0);
+        self.take_map(spec);
+        Ok(self.maps.len() as u32 - 1)
+    }
+
+    /// Make a map that was checked, and room for its keys and values outside of it.
+    fn take_map(&mut self, spec: MapSpec) {
+        let (key_bytes, value_bytes) = (spec.key_size as usize, spec.value_size as usize);
+        if key_bytes > self.key.len() {
+            self.key.resize(key_bytes, 0);
+            self.keys.resize(FRAMES * key_bytes.next_multiple_of(8), 0);
         }
-        if spec.value_size as usize > self.value.len() {
-            self.value.resize(spec.value_size as usize, 0);
+        if value_bytes > self.value.len() {
+            self.value.resize(value_bytes, 0);
         }
         self.maps.push(Map::new(spec, self.settings.cpus));
-        Ok(self.maps.len() as u32 - 1)
     }
 
     /// What programs printed.
@@ -440,7 +442,7 @@ impl Linked {
                         problems.push(self.problem(Some(number), Some(at - span.start), ProblemKind::Insn(problem)))
                     }
                 }
-                at += if raw.code == LDDW { 2 } else { 1 };
+                at += raw.slots();
             }
             self.check_flow(number, &code, last, problems);
             self.functions[number].stack_bytes = self.stack_bytes(number);
@@ -505,11 +507,11 @@ impl Linked {
         let mut at = span.start;
         let mut second = vec![false; span.len];
         while at < span.start + span.len {
-            let two = self.code[at].code == LDDW;
-            if two && at + 1 < span.start + span.len {
+            let slots = self.code[at].slots();
+            if slots == 2 && at + 1 < span.start + span.len {
                 second[at + 1 - span.start] = true;
             }
-            at += if two { 2 } else { 1 };
+            at += slots;
         }
         for at in span.start..span.start + span.len {
             let raw = self.code[at];

@@ -19,8 +19,9 @@ use core::ops::Range;
 use hash::HashIndex;
 use lpm::Lpm;
 pub(crate) use ring::Ring;
-pub(crate) use spec::RDONLY_PROG;
 pub use spec::{InitialValue, MapSpec, MapType};
+
+use crate::errno;
 
 /// Create or replace.
 pub const ANY: u64 = 0;
@@ -54,13 +55,13 @@ impl MapError {
     /// The number that a program gets, negated, from the helper.
     pub const fn errno(self) -> i64 {
         match self {
-            Self::NoEntry => 2,
-            Self::Exists => 17,
-            Self::TooBig => 7,
-            Self::NoSpace => 28,
-            Self::Invalid => 22,
-            Self::Unsupported => 95,
-            Self::ReadOnly => 1,
+            Self::NoEntry => errno::NO_ENTRY,
+            Self::Exists => errno::EXISTS,
+            Self::TooBig => errno::TOO_BIG,
+            Self::NoSpace => errno::NO_SPACE,
+            Self::Invalid => errno::INVALID,
+            Self::Unsupported => errno::UNSUPPORTED,
+            Self::ReadOnly => errno::PERMISSION,
         }
     }
 }
@@ -494,11 +495,6 @@ impl Map {
 
 fn array_index(key: &[u8]) -> Option<u32> {
     key.try_into().map(u32::from_le_bytes).ok()
-}
-
-/// A map that was asked for by name.
-pub(crate) fn by_name(maps: &[Map], name: &str) -> Option<usize> {
-    maps.iter().position(|map| map.name() == name)
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ pub struct MapSpec {
 /// `BPF_F_RDONLY_PROG`, `BPF_F_WRONLY_PROG`, `BPF_F_MMAPABLE`, `BPF_F_INNER_MAP`: where and how the kernel stores it, or
 /// who may use it; only `BPF_F_RDONLY_PROG` matters here.
 const KNOWN_FLAGS: u32 = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x40 | 0x80 | 0x100 | 0x400 | 0x1000;
-pub(crate) const RDONLY_PROG: u32 = 0x80;
+const RDONLY_PROG: u32 = 0x80;
 
 /// Longest key: a program keeps keys on its stack.
 const KEY_BYTES_MAX: u32 = 512;
@@ -180,6 +180,12 @@ impl MapSpec {
             data: Vec::new(),
             read_only: false,
         }
+    }
+
+    /// Set Linux's `map_flags`, and what follows from them.
+    pub(crate) fn set_flags(&mut self, flags: u32) {
+        self.flags = flags;
+        self.read_only = flags & RDONLY_PROG != 0;
     }
 
     /// Distance of two slots.

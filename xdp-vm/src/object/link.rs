@@ -143,15 +143,14 @@ impl<'o, 'f> Linker<'o, 'f> {
         let mut at = 0;
         while at < related.len() {
             let raw = self.linked.code[start + at];
-            let call = raw.code == class::JMP | jump::CALL && raw.src == pseudo::CALL;
-            if !related[at] && (call || raw.code == LDDW && raw.src == pseudo::FUNC) {
+            if !related[at] && raw.refers_to_function() {
                 let target = first + at as i64 + 1 + i64::from(raw.imm);
                 match self.function_at(section, target) {
                     Some(function) => self.refer(start + at, function),
                     None => self.complain(number, at, InsnProblem::CallOut(raw.imm)),
                 }
             }
-            at += if raw.code == LDDW { 2 } else { 1 };
+            at += raw.slots();
         }
     }
 

@@ -71,7 +71,7 @@ fn define(btf: &Btf<'_>, name: &str, type_id: u32, outer: bool) -> Result<(MapSp
             "key_size" => spec.key_size = number()?,
             "value_size" => spec.value_size = number()?,
             "max_entries" => spec.max_entries = number()?,
-            "map_flags" => spec.flags = number()?,
+            "map_flags" => spec.set_flags(number()?),
             "key" => spec.key_size = size()?,
             "value" => spec.value_size = size()?,
             // Where it lives and how it is pinned is the kernel's business.
@@ -90,7 +90,6 @@ fn define(btf: &Btf<'_>, name: &str, type_id: u32, outer: bool) -> Result<(MapSp
         }
     }
     spec.map_type = MapType::from_number(map_type).ok_or(MapProblem::Type(map_type))?;
-    spec.read_only = spec.flags & crate::map::RDONLY_PROG != 0;
     Ok((spec, values))
 }
 
@@ -119,8 +118,7 @@ fn by_struct(elf: &Elf<'_>, section: usize, found: &mut Vec<Definition>) {
             let words = words.ok_or(MapProblem::Definition("it is cut off"))?;
             let map_type = MapType::from_number(words[0]).ok_or(MapProblem::Type(words[0]))?;
             let mut spec = MapSpec::new(&symbol.name, map_type, words[1], words[2], words[3]);
-            spec.flags = words[4];
-            spec.read_only = spec.flags & crate::map::RDONLY_PROG != 0;
+            spec.set_flags(words[4]);
             Ok(spec)
         };
         found.push(Definition { name: symbol.name.clone(), section, offset: symbol.value, spec: spec() });

@@ -109,7 +109,7 @@ impl<'a> XdpObject<'a> {
         linker.link(function);
         let (mut linked, mut problems) = linker.finish();
         linked.check(&loader.settings, &mut problems);
-        let calls = linked.code.iter().filter(|raw| raw.code == 0x85 && raw.src == 0);
+        let calls = linked.code.iter().filter(|raw| raw.is_helper_call());
         let mut helpers: Vec<i32> = calls.map(|raw| raw.imm).collect();
         helpers.sort_unstable();
         helpers.dedup();
