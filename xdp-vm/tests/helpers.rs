@@ -285,6 +285,23 @@ fn callbacks_see_whole_keys_and_no_more() {
     assert!(matches!(outcome.fault().unwrap().kind, FaultKind::Access { place: Place::Key, .. }));
 }
 
+/// A length that wraps around with the address is no small length.
+#[test]
+fn no_length_is_too_large_to_be_refused() {
+    let ring = || MapSpec::new("ring", MapType::RingBuf, 0, 0, 4096);
+    let reserve = [&map(1, 1)[..], &[mov(2, 16), mov(3, 0), call(131), insn(0xbf, 6, 0, 0, 0)]].concat();
+    let of_record = [&reserve[..], &[insn(0xbf, 2, 6, 0, 0), insn(0x07, 2, 0, 0, 1)]].concat();
+    let of_value = [insn(0x18, 2, 2, 0, 0), insn(0, 0, 0, 0, 1)].to_vec();
+    let of_stack = stack(2, -8).to_vec();
+    for data in [of_value, of_record, of_stack, vec![mov(2, -1)]] {
+        let code = [&data[..], &map(1, 2), &[mov(3, -1), mov(4, 0), call(130)]].concat();
+        let mut vm = vm(&code, vec![ring(), ring()]);
+        let mut page = vec![0; 4096];
+        let outcome = vm.run(&mut XdpBuff::new(&mut page, 256, 60).unwrap(), &RxMeta::default());
+        assert!(matches!(outcome.fault().unwrap().kind, FaultKind::Access { len: u32::MAX, write: false, .. }));
+    }
+}
+
 #[test]
 fn arguments_that_are_no_maps_are_faults() {
     let lookup = [&[mov(1, 5)][..], &stack(2, -4), &[call(1), EXIT]].concat();

@@ -448,7 +448,9 @@ impl Map {
         }
         let at = offset as usize;
         let within = at & (self.stride - 1);
-        if within + len <= self.spec.value_size as usize && at < self.values.len() { Some(at..at + len) } else { None }
+        // Not as a sum, which a length from a program may overflow.
+        let fits = len <= (self.spec.value_size as usize).saturating_sub(within);
+        if fits && at < self.values.len() { Some(at..at + len) } else { None }
     }
 
     /// Where in its value an offset lies, for messages.

@@ -64,7 +64,7 @@ impl Ring {
 
     /// Payload bytes that the program may touch: within one open reservation.
     pub(crate) fn window(&self, offset: u32, len: usize) -> Option<core::ops::Range<usize>> {
-        let end = u64::from(offset) + len as u64;
+        let end = u64::from(offset).checked_add(len as u64)?;
         let within = |open: &&(u32, u32)| offset >= open.0 && end <= u64::from(open.0) + u64::from(open.1);
         self.open.iter().find(within)?;
         Some(offset as usize..offset as usize + len)
