@@ -67,6 +67,13 @@ pub struct Config<'a> {
     pub progress: &'a dyn Fn(u64, u64),
 }
 
+impl Config<'_> {
+    /// The testbench is at the streams between shell and QDMA, and holds them at random. Inside card `rtl` nobody does.
+    fn holds_qdma_streams(&self) -> bool {
+        self.rtl != "rtl"
+    }
+}
+
 /// What was tried.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {

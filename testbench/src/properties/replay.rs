@@ -50,7 +50,7 @@ fn case() -> impl Strategy<Value = Case> {
 fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     runner::ready(&["model", config.rtl], &[1, 2])?;
     let scratch = runner::scratch(config, "replay-coverage.dat")?;
-    runner::cases(property, config, Coverage::with_goals(goals(config.rtl)), &case(), Case::wire, |case, coverage| {
+    runner::cases(property, config, Coverage::with_goals(goals(config)), &case(), Case::wire, |case, coverage| {
         let wire = case.wire();
         let trial = Trial::fast(&case.bed, &wire);
         let model = trial.run("model")?;
@@ -64,13 +64,12 @@ fn check(property: &Property, config: &Config<'_>) -> Result<Report, Failure> {
     })
 }
 
-fn goals(rtl: &str) -> Vec<(String, u64)> {
+fn goals(config: &Config<'_>) -> Vec<(String, u64)> {
     let mut goals: Vec<(String, u64)> = vec![("frames".into(), 30_000)];
     goals.extend([0, 1, 63].map(|rest| (format!("length mod 64 = {rest}"), 100)));
     goals.extend([1, 2, 3].map(|beats| (format!("frames of {beats} beats"), 1_000)));
     goals.push((STALLED_WIRE.into(), 1_000));
-    // Inside card `rtl` nobody holds that stream but the engine.
-    if rtl != "rtl" {
+    if config.holds_qdma_streams() {
         goals.push((STALLED_C2H.into(), 1_000));
     }
     goals.push((HASH_GAPS.into(), 1_000));
