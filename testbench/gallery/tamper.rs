@@ -262,7 +262,7 @@ impl Tampering {
         call: impl FnOnce(&mut dyn Card, &mut dyn HostMemory) -> R,
     ) -> R {
         self.state.lock().now = card.now();
-        let result = call(&mut *card, &mut Between { memory, state: &self.state });
+        let result = call(card, &mut Between { memory, state: &self.state });
         let let_go = {
             let mut state = self.state.lock();
             state.now = card.now();
@@ -285,7 +285,8 @@ impl Layer for Tampering {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
         let value = self.with(card, memory, |card, memory| card.mmio_read(func, bar, offset, memory))?;
@@ -302,7 +303,8 @@ impl Layer for Tampering {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {

@@ -172,7 +172,8 @@ impl Layer for Trap {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {

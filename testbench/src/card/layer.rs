@@ -26,7 +26,8 @@ pub trait Layer: Send + 'static {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
         card.mmio_read(func, bar, offset, memory)
@@ -40,7 +41,8 @@ pub trait Layer: Send + 'static {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
@@ -100,7 +102,7 @@ impl<L: Layer> Card for Layered<L> {
         offset: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
-        self.layer.mmio_read(&mut *self.card, func, (bar, offset), memory)
+        self.layer.mmio_read(&mut *self.card, func, bar, offset, memory)
     }
 
     fn mmio_write(
@@ -111,7 +113,7 @@ impl<L: Layer> Card for Layered<L> {
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
-        self.layer.mmio_write(&mut *self.card, func, (bar, offset), value, memory)
+        self.layer.mmio_write(&mut *self.card, func, bar, offset, value, memory)
     }
 
     fn take_interrupt(&mut self) -> Option<(FuncId, u16, Time)> {

@@ -113,7 +113,8 @@ impl Layer for Tampering {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<u32, CardError> {
         let value = card.mmio_read(func, bar, offset, memory)?;
@@ -129,7 +130,8 @@ impl Layer for Tampering {
         &mut self,
         card: &mut dyn Card,
         func: FuncId,
-        (bar, offset): (Bar, u32),
+        bar: Bar,
+        offset: u32,
         value: u32,
         memory: &mut dyn HostMemory,
     ) -> Result<(), CardError> {
