@@ -151,7 +151,7 @@ impl Builder<'_> {
         hasher.text(&self.toolchain.identity());
         hasher.text(&format!("{CXX_FLAGS:?} {:?}", kind.flags()));
         hasher.text(&format!("{OPTIMISE_SLOW} {OPTIMISE_GENERATED} {OPTIMISE_RUNTIME}"));
-        for name in ["top.h", "hooks.h", "assert_on.h", "verilated_top.h"] {
+        for name in ["top.h", "hooks.h", "every_eval.h", "verilated_top.h"] {
             hasher.file(&self.cpp_dir.join(name), name)?;
         }
         hasher.text(&wrapper::generate(CLASS, "", "", &[]));
@@ -247,7 +247,7 @@ impl Builder<'_> {
         command.args(CXX_FLAGS).args(kind.flags()).arg(job.optimisation);
         command.arg("-include").arg(self.cpp_dir.join("hooks.h"));
         if job.generated && self.toolchain.is_pinned() {
-            command.arg("-include").arg(self.cpp_dir.join("assert_on.h"));
+            command.arg("-include").arg(self.cpp_dir.join("every_eval.h"));
         }
         command.arg("-I").arg(include).arg("-I").arg(&self.cpp_dir);
         command.arg("-isystem").arg(&root).arg("-isystem").arg(root.join("vltstd"));

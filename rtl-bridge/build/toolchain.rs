@@ -92,7 +92,7 @@ impl Toolchain {
         Ok(child.wait().map_err(BuildError::io(&self.cxx))?.success())
     }
 
-    /// The release whose insides `cpp/assert_on.h` knows.
+    /// The release whose insides `cpp/every_eval.h` knows.
     pub fn is_pinned(&self) -> bool {
         self.verilator_version == PINNED_VERSION
     }

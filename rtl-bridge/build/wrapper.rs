@@ -90,8 +90,8 @@ pub fn generate(class: &str, top_module: &str, hash: &str, ports: &[PortDecl]) -
         text,
         "}}\n\nstatic onic::Top* create(const onic::Options* options) {{\n    try {{\n        \
          return new onic::VerilatedTop<{class}>(*options, bind_ports);\n    }} catch (...) {{\n        return nullptr;\n    }}\n}}\n\n\
-         static bool eval(onic::Top* top, uint64_t time_ps) noexcept {{\n    \
-         return static_cast<onic::VerilatedTop<{class}>*>(top)->eval(time_ps);\n}}\n\n\
+         static bool eval(onic::Top* top, uint64_t time_ps, bool enter) noexcept {{\n    \
+         return static_cast<onic::VerilatedTop<{class}>*>(top)->eval(time_ps, enter);\n}}\n\n\
          extern \"C\" __attribute__((visibility(\"default\"))) const onic::Factory* onic_rtl_factory() {{\n    \
          static const onic::Factory factory{{onic::kAbi, \"{top_module}\", \"{hash}\", create, eval}};\n    return &factory;\n}}\n"
     );

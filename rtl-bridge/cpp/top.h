@@ -14,7 +14,7 @@
 namespace onic {
 
 /// Refused when it differs: raise it with every change to this file.
-constexpr uint32_t kAbi = 2;
+constexpr uint32_t kAbi = 3;
 
 /// One top-level port. `address` stays valid as long as its Top lives.
 struct Port {
@@ -100,8 +100,9 @@ public:
 };
 
 /// Evaluate at `time_ps`. True: there are events to fetch. Called once an edge, from Rust and without a detour: each
-/// function on the way would have to come from the second-level cache, since the RTL fills the first.
-using Eval = bool (*)(Top* top, uint64_t time_ps) noexcept;
+/// function on the way would have to come from the second-level cache, since the RTL fills the first. `enter`: the last
+/// call of this thread into any top was not an evaluation of this one. A shared object has to look for what a thread keeps.
+using Eval = bool (*)(Top* top, uint64_t time_ps, bool enter) noexcept;
 
 /// The one symbol that a Verilated library shows.
 struct Factory {

@@ -86,9 +86,9 @@ public:
     size_t port_count() const override { return ports_.size(); }
     const Port* port(size_t index) const override { return &ports_.at(index); }
 
-    bool eval(uint64_t time_ps) {
+    bool eval(uint64_t time_ps, bool enter) {
         if (VL_UNLIKELY(dead_)) return true;
-        Verilated::threadContextp(&context_);
+        if (VL_UNLIKELY(enter)) Verilated::threadContextp(&context_);
         context_.time(time_ps);
         try {
             model_->eval();

@@ -89,7 +89,7 @@ pub(crate) mod bridge {
 pub(crate) const FACTORY_SYMBOL: &[u8] = b"onic_rtl_factory\0";
 
 /// `onic::kAbi`.
-pub(crate) const ABI: u32 = 2;
+pub(crate) const ABI: u32 = 3;
 
 /// `onic::Eval`. Its language linkage is C++'s, which calls like C's on every platform that Verilator knows.
-pub(crate) type Eval = unsafe extern "C" fn(*mut bridge::Top, u64) -> bool;
+pub(crate) type Eval = unsafe extern "C" fn(*mut bridge::Top, u64, bool) -> bool;

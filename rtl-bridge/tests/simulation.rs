@@ -205,6 +205,27 @@ fn the_seed_decides_what_registers_hold_before_reset() {
 }
 
 #[test]
+fn what_rtl_says_reaches_its_own_simulation_whoever_ran_before_in_the_thread() {
+    fn speaks(probe: &mut Probe) -> bool {
+        probe.run(12).expect("it only prints");
+        !probe.simulation.take_log().is_empty()
+    }
+    let [mut one, mut two] = [(); 2].map(|()| Probe::start(&Options::default()));
+    one.drive::<u8>("provoke", 1 << 4);
+    assert!(speaks(&mut one) && !speaks(&mut two) && speaks(&mut one));
+    drop(Probe::start(&Options::default()));
+    assert!(speaks(&mut one) && !speaks(&mut two));
+    // In a thread where another was last; and back in this one.
+    let other_thread = move || {
+        let mut three = Probe::start(&Options::default());
+        assert!(!speaks(&mut three) && speaks(&mut one) && !speaks(&mut three) && !speaks(&mut two));
+        (one, two)
+    };
+    let (mut one, mut two) = std::thread::spawn(other_thread).join().expect("no panic");
+    assert!(speaks(&mut one) && !speaks(&mut two));
+}
+
+#[test]
 fn simulations_are_independent_of_each_other() {
     let mut one = Probe::start(&Options { seed: 1, ..Options::default() });
     let mut two = Probe::start(&Options { seed: 2, ..Options::default() });
@@ -375,9 +396,11 @@ fn a_recording_plays_from_rust_and_from_cpp() {
 
     let mut from_rust = start();
     from_rust.assertions(true);
-    recording.play(&mut from_rust).expect("runs");
+    let mut ended = [0; 2];
+    recording.play(&mut from_rust, 7, || ended[0] += 1).expect("runs");
     let mut from_cpp = start();
-    BareLoop::new(&recording, &from_cpp).run(&mut from_cpp).expect("runs");
+    BareLoop::new(&recording, &from_cpp, 7).run(&mut from_cpp, || ended[1] += 1).expect("runs");
+    assert_eq!(ended, [7, 7]);
     assert_eq!(from_rust.outputs(), probe.simulation.outputs());
     assert_eq!(from_cpp.outputs(), probe.simulation.outputs());
 }
@@ -391,7 +414,7 @@ fn a_bare_loop_stops_at_an_assertion() {
     let recording = probe.simulation.take_recording();
     let mut simulation = probe::library().start(&Options::default()).expect("starts");
     simulation.assertions(true);
-    let error = BareLoop::new(&recording, &simulation).run(&mut simulation).expect_err("provoked");
+    let error = BareLoop::new(&recording, &simulation, 1).run(&mut simulation, || {}).expect_err("provoked");
     assert_eq!(error.kind, StopKind::Assertion);
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A figure means something only as a ratio within one run: machines are shared and noisy. Opponents therefore take turns,
 //! and the loop that RTL is held against is as fast as one can be: it plays the pin values that a run recorded, evaluation
-//! by evaluation, on the same library, and decides nothing.
+//! by evaluation, on the same library, and decides nothing. Every run is timed in stretches ([`Runs`]), since a shared
+//! machine is calm for a few milliseconds often and for a whole run seldom.
 
 #[cfg(feature = "rtl")]
 pub mod cocotb;
@@ -10,7 +11,7 @@ pub mod driver;
 #[cfg(feature = "rtl")]
 pub mod line_rate;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use models::observation::Observation;
 use models::time::Time;
@@ -23,22 +24,93 @@ use crate::run::{HostFrame, InFrame, Run, RunError, Setup, Sink};
 /// Frame lengths measured, FCS left out.
 pub const LENGTHS: [usize; 3] = [60, 512, 1514];
 
-/// A run's frames are counted and dropped.
-#[derive(Default)]
+/// In how many stretches a run is timed.
+const STRETCHES: usize = 128;
+
+/// Seconds of each stretch of some runs that do the same work, in the order of the runs.
+#[derive(Clone, Debug, Default)]
+pub struct Runs(Vec<Vec<f64>>);
+
+impl Runs {
+    /// Seconds of a run at its best: of each stretch the shortest time that it took in any of the runs, summed.
+    pub fn best(&self) -> f64 {
+        let stretches = self.0.iter().map(Vec::len).min().unwrap_or(0);
+        let shortest = |at: usize| self.0.iter().filter_map(|run| run.get(at)).copied().fold(f64::INFINITY, f64::min);
+        (0..stretches).map(shortest).sum()
+    }
+
+    /// Seconds of each whole run.
+    pub fn totals(&self) -> Vec<f64> {
+        self.0.iter().map(|run| run.iter().sum()).collect()
+    }
+
+    #[cfg(feature = "rtl")]
+    fn push(&mut self, run: Vec<f64>) {
+        self.0.push(run);
+    }
+}
+
+impl FromIterator<Vec<f64>> for Runs {
+    fn from_iter<T: IntoIterator<Item = Vec<f64>>>(runs: T) -> Self {
+        Self(runs.into_iter().collect())
+    }
+}
+
+/// Times the stretches of one run.
+struct Stopwatch {
+    began: Instant,
+    stretches: Vec<f64>,
+}
+
+impl Stopwatch {
+    /// It runs from now on.
+    fn start() -> Self {
+        // One more: the tail of a run, when its last frame is through.
+        Self { stretches: Vec::with_capacity(STRETCHES + 1), began: Instant::now() }
+    }
+
+    /// A stretch ends and the next begins.
+    fn lap(&mut self) {
+        let now = Instant::now();
+        self.stretches.push((now - self.began).as_secs_f64());
+        self.began = now;
+    }
+}
+
+/// A run's frames are counted and dropped, and its stretches timed: one ends at each so many frames.
 struct Counting {
     frames: u64,
-    bytes: u64,
+    stretch_frames: u64,
+    stopwatch: Stopwatch,
+}
+
+impl Counting {
+    /// For a run of so many frames, which begins now.
+    fn start(frames: usize) -> Self {
+        Self { frames: 0, stretch_frames: frames.div_ceil(STRETCHES).max(1) as u64, stopwatch: Stopwatch::start() }
+    }
+
+    fn count(&mut self) {
+        self.frames += 1;
+        if self.frames.is_multiple_of(self.stretch_frames) {
+            self.stopwatch.lap();
+        }
+    }
+
+    /// The run is over.
+    fn end(mut self) -> Vec<f64> {
+        self.stopwatch.lap();
+        self.stopwatch.stretches
+    }
 }
 
 impl Sink for Counting {
-    fn delivered(&mut self, _: FuncId, _: u16, _: Time, segments: &mut dyn Iterator<Item = &[u8]>) {
-        self.frames += 1;
-        self.bytes += segments.map(|segment| segment.len() as u64).sum::<u64>();
+    fn delivered(&mut self, _: FuncId, _: u16, _: Time, _: &mut dyn Iterator<Item = &[u8]>) {
+        self.count();
     }
 
     fn sent(&mut self, _: PortId, frame: WireFrame) -> Option<Vec<u8>> {
-        self.frames += 1;
-        self.bytes += frame.data.len() as u64;
+        self.count();
         Some(frame.data)
     }
 
@@ -61,26 +133,25 @@ pub fn setup(check_memory: bool) -> Setup {
     Setup { check_memory, ..Setup::default() }
 }
 
-/// A whole run, from power-up to quiet; how long it took. Nobody asks what the monitors saw.
+/// A whole run, from power-up to quiet: seconds of its stretches. Nobody asks what the monitors saw.
 ///
 /// # Errors
-/// [`RunError`]; a frame that is missing at the end is a [`RunError::Card`] hang or shows in the count.
-pub fn whole_run(mut card: Box<dyn Card>, setup: &Setup, wire: &[InFrame]) -> Result<(Duration, u64), RunError> {
+/// [`RunError`].
+fn whole_run(mut card: Box<dyn Card>, setup: &Setup, wire: &[InFrame]) -> Result<Vec<f64>, RunError> {
     card.observe(false);
-    let mut sink = Counting::default();
-    let begin = Instant::now();
+    let mut sink = Counting::start(wire.len());
     let mut run = Run::start(card, setup)?;
     run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
-    let took = begin.elapsed();
+    let stretches = sink.end();
     run.finish()?;
-    Ok((took, sink.frames))
+    Ok(stretches)
 }
 
-/// What a steady run costs: time and heap allocations for each packet, bring-up and a warm-up left out.
-#[derive(Clone, Copy, Debug)]
+/// What a steady run costs: time and heap allocations, bring-up and a warm-up left out.
+#[derive(Clone, Debug)]
 pub struct Steady {
-    /// Wall time of one packet, ns.
-    pub ns_per_packet: f64,
+    /// Seconds of its stretches.
+    pub stretches: Vec<f64>,
     /// Heap allocations in the measured part.
     pub allocations: u64,
     /// Packets in the measured part.
@@ -112,25 +183,18 @@ pub fn model_steady(setup: &Setup, way: Way, len_bytes: usize, packets: usize) -
     // As in whole runs: what nobody takes is not recorded.
     card.observe(false);
     let mut run = Run::start(card, setup)?;
-    let mut sink = Counting::default();
     // Once around: queues and pools take their size.
-    run.replay(&mut wire.iter(), &mut host.iter(), &mut sink)?;
+    run.replay(&mut wire.iter(), &mut host.iter(), &mut Counting::start(packets))?;
+    let mut sink = Counting::start(packets);
     let mut result = Ok(());
-    let mut took = Duration::ZERO;
-    let before = sink.frames;
     let counted = allocation_counter::measure(|| {
-        let begin = Instant::now();
+        sink.stopwatch.began = Instant::now();
         result = run.replay(&mut wire.iter(), &mut host.iter(), &mut sink);
-        took = begin.elapsed();
     });
     result?;
+    let (delivered, stretches) = (sink.frames, sink.end());
     run.finish()?;
-    Ok(Steady {
-        ns_per_packet: took.as_nanos() as f64 / packets as f64,
-        allocations: counted.count_total,
-        packets: packets as u64,
-        delivered: sink.frames - before,
-    })
+    Ok(Steady { stretches, allocations: counted.count_total, packets: packets as u64, delivered })
 }
 
 /// The same frame, sent by the host; queues take turns.
@@ -182,7 +246,7 @@ mod with_rtl {
     use crate::card::rtl::RtlCard;
     use crate::card::{Knobs, qdma_config};
 
-    /// One frame length, seconds for each whole run, opponents taking turns.
+    /// One frame length, opponents taking turns.
     #[derive(Clone, Debug)]
     pub struct RtlFigures {
         /// Frame length.
@@ -192,35 +256,35 @@ mod with_rtl {
         /// Cycles of axis_aclk that were evaluated.
         pub cycles: u64,
         /// C++ over recorded pins.
-        pub bare: Vec<f64>,
+        pub bare: Runs,
         /// Rust over recorded pins.
-        pub pins: Vec<f64>,
+        pub pins: Runs,
         /// `hybrid`, host memory checks off.
-        pub hybrid: Vec<f64>,
+        pub hybrid: Runs,
         /// `hybrid`, host memory checks on.
-        pub hybrid_checked: Vec<f64>,
+        pub hybrid_checked: Runs,
         /// `model`, host memory checks off.
-        pub model: Vec<f64>,
+        pub model: Runs,
     }
 
     impl RtlFigures {
         /// DESIGN section 9 (a): pins only from Rust over the bare loop, best against best.
         pub fn pins_ratio(&self) -> f64 {
-            best(&self.bare) / best(&self.pins)
+            self.bare.best() / self.pins.best()
         }
 
         /// DESIGN section 9 (b): hybrid's packets/s over 1 / (1/bare + 1/model).
         pub fn hybrid_ratio(&self) -> f64 {
-            (best(&self.bare) + best(&self.model)) / best(&self.hybrid)
+            (self.bare.best() + self.model.best()) / self.hybrid.best()
         }
 
         /// The bare loop's speed, cycles of axis_aclk a second.
         pub fn bare_cycles_per_second(&self) -> f64 {
-            self.cycles as f64 / best(&self.bare)
+            self.cycles as f64 / self.bare.best()
         }
     }
 
-    /// One frame length on card `rtl`, seconds for each whole run, opponents taking turns.
+    /// One frame length on card `rtl`, opponents taking turns.
     #[derive(Clone, Debug)]
     pub struct CardFigures {
         /// Frame length.
@@ -230,34 +294,34 @@ mod with_rtl {
         /// Cycles of axis_aclk that were evaluated.
         pub cycles: u64,
         /// C++ over recorded pins of the whole card.
-        pub bare: Vec<f64>,
+        pub bare: Runs,
         /// Rust over recorded pins of the whole card.
-        pub pins: Vec<f64>,
+        pub pins: Runs,
         /// `rtl`, host memory checks off.
-        pub rtl: Vec<f64>,
+        pub rtl: Runs,
         /// C++ over recorded pins of the shell alone, the same frames.
-        pub shell: Vec<f64>,
+        pub shell: Runs,
     }
 
     impl CardFigures {
         /// DESIGN section 9 (a): pins only from Rust over the bare loop, best against best.
         pub fn pins_ratio(&self) -> f64 {
-            best(&self.bare) / best(&self.pins)
+            self.bare.best() / self.pins.best()
         }
 
         /// The whole run, driver and host memory in it, over the bare loop, best against best.
         pub fn rtl_ratio(&self) -> f64 {
-            best(&self.bare) / best(&self.rtl)
+            self.bare.best() / self.rtl.best()
         }
 
         /// Of the card's evaluation time, what the shell alone does not take.
         pub fn engine_share(&self) -> f64 {
-            1.0 - best(&self.shell) / best(&self.bare)
+            1.0 - self.shell.best() / self.bare.best()
         }
 
         /// Cycles of axis_aclk a second of the whole run.
         pub fn cycles_per_second(&self) -> f64 {
-            self.cycles as f64 / best(&self.rtl)
+            self.cycles as f64 / self.rtl.best()
         }
     }
 
@@ -289,7 +353,7 @@ mod with_rtl {
     fn record(mut card: Box<dyn Card>, setup: &Setup, wire: &[InFrame]) -> Result<(Recording, u64)> {
         simulation(card.as_mut())?.record_pins();
         let mut run = Run::start(card, setup)?;
-        let mut sink = Counting::default();
+        let mut sink = Counting::start(wire.len());
         run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
         ensure!(sink.frames == wire.len() as u64, "{} of {} frames came through", sink.frames, wire.len());
         let recording = run.bench().card(|card| Ok::<_, anyhow::Error>(simulation(card)?.take_recording()))?;
@@ -299,19 +363,20 @@ mod with_rtl {
         Ok((recording, cycles))
     }
 
-    /// Play recorded pins into a fresh card: seconds.
-    fn play(mut card: Box<dyn Card>, recording: &Recording, bare: bool) -> Result<f64> {
+    /// Play recorded pins into a fresh card: seconds of the stretches.
+    fn play(mut card: Box<dyn Card>, recording: &Recording, bare: bool) -> Result<Vec<f64>> {
         let simulation = simulation(card.as_mut())?;
-        let begin;
-        if bare {
-            let replay = BareLoop::new(recording, simulation);
-            begin = Instant::now();
-            replay.run(simulation).map_err(|stopped| anyhow!("{stopped:?}"))?;
+        let mut stopwatch;
+        let played = if bare {
+            let replay = BareLoop::new(recording, simulation, STRETCHES);
+            stopwatch = Stopwatch::start();
+            replay.run(simulation, || stopwatch.lap())
         } else {
-            begin = Instant::now();
-            recording.play(simulation).map_err(|stopped| anyhow!("{stopped:?}"))?;
-        }
-        Ok(begin.elapsed().as_secs_f64())
+            stopwatch = Stopwatch::start();
+            recording.play(simulation, STRETCHES, || stopwatch.lap())
+        };
+        played.map_err(|stopped| anyhow!("{stopped:?}"))?;
+        Ok(stopwatch.stretches)
     }
 
     /// Measure one length, `rounds` times, opponents taking turns.
@@ -327,19 +392,19 @@ mod with_rtl {
             len_bytes,
             frames,
             cycles,
-            bare: Vec::new(),
-            pins: Vec::new(),
-            hybrid: Vec::new(),
-            hybrid_checked: Vec::new(),
-            model: Vec::new(),
+            bare: Runs::default(),
+            pins: Runs::default(),
+            hybrid: Runs::default(),
+            hybrid_checked: Runs::default(),
+            model: Runs::default(),
         };
         for _ in 0..rounds {
             figures.bare.push(play(hybrid_card(&library, &fast)?, &recording, true)?);
             figures.pins.push(play(hybrid_card(&library, &fast)?, &recording, false)?);
-            figures.hybrid.push(whole_run(hybrid_card(&library, &fast)?, &fast, &wire)?.0.as_secs_f64());
+            figures.hybrid.push(whole_run(hybrid_card(&library, &fast)?, &fast, &wire)?);
             let model = Choice::named("model").make(&fast.shape)?;
-            figures.model.push(whole_run(model, &fast, &wire)?.0.as_secs_f64());
-            figures.hybrid_checked.push(whole_run(hybrid_card(&library, &checked)?, &checked, &wire)?.0.as_secs_f64());
+            figures.model.push(whole_run(model, &fast, &wire)?);
+            figures.hybrid_checked.push(whole_run(hybrid_card(&library, &checked)?, &checked, &wire)?);
         }
         Ok(figures)
     }
@@ -355,14 +420,32 @@ mod with_rtl {
         let wire = traffic(len_bytes, frames);
         let (shell_recording, _) = record(hybrid_card(&shell, &setup)?, &setup, &wire)?;
         let (recording, cycles) = record(rtl_card(&whole, &setup)?, &setup, &wire)?;
-        let (bare, pins, rtl, shell_bare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut figures = CardFigures { len_bytes, frames, cycles, bare, pins, rtl, shell: shell_bare };
+        let mut figures = CardFigures {
+            len_bytes,
+            frames,
+            cycles,
+            bare: Runs::default(),
+            pins: Runs::default(),
+            rtl: Runs::default(),
+            shell: Runs::default(),
+        };
         for _ in 0..rounds {
             figures.bare.push(play(rtl_card(&whole, &setup)?, &recording, true)?);
             figures.pins.push(play(rtl_card(&whole, &setup)?, &recording, false)?);
-            figures.rtl.push(whole_run(rtl_card(&whole, &setup)?, &setup, &wire)?.0.as_secs_f64());
+            figures.rtl.push(whole_run(rtl_card(&whole, &setup)?, &setup, &wire)?);
             figures.shell.push(play(hybrid_card(&shell, &setup)?, &shell_recording, true)?);
         }
         Ok(figures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_at_its_best_takes_each_stretch_from_its_quickest_run() {
+        let runs: Runs = [vec![1.0, 5.0, 2.0], vec![3.0, 1.0, 4.0]].into_iter().collect();
+        assert_eq!((runs.best(), runs.totals()), (4.0, vec![8.0, 8.0]));
     }
 }

@@ -22,12 +22,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod entered;
 mod events;
 mod flip;
 mod port;
 mod recording;
 
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use cxx::UniquePtr;
 
@@ -97,8 +99,9 @@ pub struct Simulation {
 }
 
 // SAFETY: a Verilated model with one thread keeps nothing in thread-local storage between calls but the pointer to the
-// thread's context, and every call that runs Verilated code sets that pointer first (cpp/verilated_top.h). `Top` is
-// owned by this value alone, and all methods that change it take `&mut self`.
+// thread's context, and every call that runs Verilated code sets that pointer first (cpp/verilated_top.h), but for an
+// evaluation that follows another of the same top in the same thread (`entered`). `Top` is owned by this value alone, and
+// all methods that change it take `&mut self`.
 unsafe impl Send for Simulation {}
 
 impl Simulation {
@@ -115,6 +118,7 @@ impl Simulation {
         let top_ref = top.as_ref().ok_or_else(|| SimulationError::Construction(name.to_string()))?;
         let ports = (0..top_ref.port_count()).map(|index| PortInfo::new(ffi::describe_port(top_ref, index))).collect();
         let raw = top.as_mut_ptr();
+        entered::forget();
         let mut simulation = Simulation {
             top,
             raw,
@@ -152,7 +156,7 @@ impl Simulation {
         }
         // SAFETY: `raw` is the address of the object that `top` owns and never lets go of, made by the factory that `eval` is
         // from; `&mut self` makes this the only access. No exception comes out of it: it is noexcept.
-        let said_something = unsafe { (self.eval)(self.raw, time_ps) };
+        let said_something = unsafe { (self.eval)(self.raw, time_ps, entered::enter(self.id)) };
         if self.flip.is_some() {
             self.apply_flip();
         }
@@ -160,6 +164,12 @@ impl Simulation {
             self.dump();
         }
         if said_something { self.collect() } else { Ok(()) }
+    }
+
+    /// The top, for any call but an evaluation.
+    fn top(&mut self) -> Pin<&mut ffi::Top> {
+        entered::forget();
+        self.top.pin_mut()
     }
 
     /// Time of the last [`Simulation::eval`].
@@ -170,7 +180,7 @@ impl Simulation {
 
     /// Next time at which the RTL itself has something to do: `None` but for RTL with delays, built with `--timing`.
     pub fn next_slot(&mut self) -> Option<u64> {
-        let slot = self.top.pin_mut().next_slot();
+        let slot = self.top().next_slot();
         (slot != u64::MAX).then_some(slot)
     }
 
@@ -178,7 +188,7 @@ impl Simulation {
     /// judge random contents.
     pub fn assertions(&mut self, on: bool) {
         self.note_assertions(on);
-        self.top.pin_mut().assertions(on);
+        self.top().assertions(on);
     }
 
     /// RTL executed `$finish`.
@@ -197,7 +207,7 @@ impl Simulation {
     /// # Errors
     /// [`Stopped`] if they stop, too.
     pub fn finish(&mut self) -> Result<(), Box<Stopped>> {
-        if self.top.pin_mut().finish() { self.collect() } else { Ok(()) }
+        if self.top().finish() { self.collect() } else { Ok(()) }
     }
 
     /// Disturb an output stream from now on, in place of what was disturbed before.
@@ -248,7 +258,7 @@ impl Simulation {
     /// End the recording and write its file out. Also done when the simulation goes.
     pub fn close_waves(&mut self) {
         if self.recording {
-            self.top.pin_mut().trace_close();
+            self.top().trace_close();
             self.recording = false;
         }
         self.window = None;
@@ -264,7 +274,7 @@ impl Simulation {
         }
         if !self.recording {
             let path = window.path.to_string_lossy().into_owned();
-            self.recording = ffi::open_trace(self.top.pin_mut(), &path);
+            self.recording = ffi::open_trace(self.top(), &path);
             if !self.recording {
                 self.log.push(format!("waves: {path} can't be opened"));
                 return self.close_waves();
@@ -272,7 +282,8 @@ impl Simulation {
         }
         // Verilator refuses to dump one time twice.
         if self.last_dump_ps.is_none_or(|last| last < self.time_ps) {
-            self.top.pin_mut().trace_dump(self.time_ps);
+            let time_ps = self.time_ps;
+            self.top().trace_dump(time_ps);
             self.last_dump_ps = Some(self.time_ps);
         }
     }
@@ -286,7 +297,7 @@ impl Simulation {
         let name = path.to_str().ok_or_else(unwritable)?;
         // Verilator ends a run over a file it can't write, so that is found out first.
         std::fs::File::create(path).map_err(|_| unwritable())?;
-        if ffi::write_coverage(self.top.pin_mut(), name) { Ok(()) } else { Err(unwritable()) }
+        if ffi::write_coverage(self.top(), name) { Ok(()) } else { Err(unwritable()) }
     }
 
     // ---- What the RTL said ----
@@ -305,7 +316,7 @@ impl Simulation {
     fn fetch_events(&mut self) {
         let Some(top) = self.top.as_ref() else { return };
         let all: Vec<_> = (0..top.event_count()).map(|index| ffi::describe_event(top, index)).collect();
-        self.top.pin_mut().clear_events();
+        self.top().clear_events();
         let digest = events::digest(all);
         self.log.extend(digest.log);
         if let Some(first) = digest.first {
@@ -320,6 +331,8 @@ impl Simulation {
 impl Drop for Simulation {
     fn drop(&mut self) {
         self.close_waves();
+        // `top` goes after this.
+        entered::forget();
     }
 }
 

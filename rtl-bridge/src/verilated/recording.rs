@@ -1,8 +1,10 @@
 //! What a run did to the input pins, and playing it again: from Rust, and from a bare C++ loop.
 //!
 //! This is for benchmarks. The bare loop is the honest opponent of everything that drives RTL from Rust: the same pin
-//! values, the same evaluations, the same library, assertions on from the same evaluation, and nothing to decide. It reads no outputs, so it is a little faster
-//! than any harness could be; that it computed the same is seen by [`BareLoop::run`]'s outputs at the end.
+//! values, the same evaluations, the same library, assertions on from the same evaluation, and nothing to decide. It reads
+//! no outputs, so it is a little faster than any harness could be; that it computed the same is seen by
+//! [`BareLoop::run`]'s outputs at the end. Both go through the recording in stretches, and say when each has ended: whoever
+//! times them can compare the same stretch of several runs.
 
 use cxx::UniquePtr;
 
@@ -63,23 +65,41 @@ impl Recording {
         self.steps.last().map_or(0, |step| step.time_ps)
     }
 
+    /// After which evaluations each of `stretches` parts of the recording ends, as even as they can be.
+    fn ends(&self, stretches: usize) -> impl Iterator<Item = usize> {
+        let (evals, stretches) = (self.evals(), stretches.max(1));
+        (1..=stretches).map(move |stretch| evals * stretch / stretches)
+    }
+
     /// The same from Rust, through pins: "pins only". The simulation is a new one of the same top, plusargs and seed.
+    /// `ended` is called after each of `stretches` even parts.
     ///
     /// # Errors
     /// [`Stopped`].
-    pub fn play(&self, simulation: &mut Simulation) -> Result<(), Box<Stopped>> {
+    pub fn play(
+        &self,
+        simulation: &mut Simulation,
+        stretches: usize,
+        mut ended: impl FnMut(),
+    ) -> Result<(), Box<Stopped>> {
         let inputs = simulation.all_inputs();
         let mut changes = self.changes.iter();
         let mut switches = self.switches.iter().peekable();
-        for (number, step) in self.steps.iter().enumerate() {
-            while let Some(switch) = switches.next_if(|switch| switch.step <= number) {
-                simulation.assertions(switch.on);
+        let mut steps = self.steps.iter().enumerate();
+        let mut played = 0;
+        for end in self.ends(stretches) {
+            for (number, step) in steps.by_ref().take(end - played) {
+                while let Some(switch) = switches.next_if(|switch| switch.step <= number) {
+                    simulation.assertions(switch.on);
+                }
+                for change in changes.by_ref().take(step.changes) {
+                    let Some(input) = inputs.get(change.input) else { continue };
+                    simulation.set_bytes(input, &self.bytes[change.start..change.start + input.len_bytes()]);
+                }
+                simulation.eval(step.time_ps)?;
             }
-            for change in changes.by_ref().take(step.changes) {
-                let Some(input) = inputs.get(change.input) else { continue };
-                simulation.set_bytes(input, &self.bytes[change.start..change.start + input.len_bytes()]);
-            }
-            simulation.eval(step.time_ps)?;
+            played = end;
+            ended();
         }
         Ok(())
     }
@@ -87,7 +107,7 @@ impl Recording {
 
 /// A recording, ready for the C++ loop on one simulation.
 pub struct BareLoop {
-    /// Cut where assertions are switched.
+    /// Cut where assertions are switched and where stretches end.
     parts: Vec<Part>,
     owner: u32,
     /// What the replay's addresses point into. Never touched again.
@@ -95,26 +115,36 @@ pub struct BareLoop {
 }
 
 struct Part {
-    assertions: Option<bool>,
     replay: UniquePtr<ffi::Replay>,
+    then: Then,
+}
+
+/// What comes after a part.
+#[derive(Clone, Copy)]
+enum Then {
+    Switch(bool),
+    StretchEnds,
 }
 
 impl BareLoop {
-    /// For `simulation`, a new one of the top that was recorded.
+    /// For `simulation`, a new one of the top that was recorded; in as many even `stretches`.
     ///
     /// # Panics
     /// When the recording is of another top: the caller's mistake.
-    pub fn new(recording: &Recording, simulation: &Simulation) -> BareLoop {
+    pub fn new(recording: &Recording, simulation: &Simulation, stretches: usize) -> BareLoop {
         let bytes = recording.bytes.clone();
         let inputs = simulation.all_inputs();
         let change = |change: &Change| {
             let (to, len) = inputs[change.input].range();
             ffi::ChangeInfo { to, from: bytes[change.start..change.start + len].as_ptr() as usize, bytes: len }
         };
-        let mut parts = Vec::new();
-        let (mut step, mut first_change, mut assertions) = (0, 0, None);
-        let cuts = recording.switches.iter().map(|switch| (switch.step, Some(switch.on)));
-        for (end, next) in cuts.chain([(recording.steps.len(), None)]) {
+        let switches = recording.switches.iter().map(|switch| (switch.step, Then::Switch(switch.on)));
+        let mut cuts: Vec<_> = switches.chain(recording.ends(stretches).map(|end| (end, Then::StretchEnds))).collect();
+        // Stable: switches at one evaluation keep their order.
+        cuts.sort_by_key(|(step, _)| *step);
+        let mut parts = Vec::with_capacity(cuts.len());
+        let (mut step, mut first_change) = (0, 0);
+        for (end, then) in cuts {
             let steps = &recording.steps[step..end];
             let count: usize = steps.iter().map(|step| step.changes).sum();
             let changes: Vec<_> = recording.changes[first_change..first_change + count].iter().map(change).collect();
@@ -122,27 +152,31 @@ impl BareLoop {
                 steps.iter().map(|s| ffi::StepInfo { time_ps: s.time_ps, changes: s.changes }).collect();
             // SAFETY: `range` gives a port's own address and length; `from` points into `bytes`, whose buffer lives as
             // long as the loop and is not written; `changes` are as many as `steps` count.
-            parts.push(Part { assertions, replay: unsafe { ffi::make_replay(&steps, &changes) } });
-            (step, first_change, assertions) = (end, first_change + count, next);
+            parts.push(Part { replay: unsafe { ffi::make_replay(&steps, &changes) }, then });
+            (step, first_change) = (end, first_change + count);
         }
         BareLoop { parts, owner: simulation.id, _bytes: bytes }
     }
 
-    /// Run it, once: it starts from the state in which the recording began.
+    /// Run it, once: it starts from the state in which the recording began. `ended` is called after each stretch.
     ///
     /// # Errors
     /// [`Stopped`].
     ///
     /// # Panics
     /// On another simulation than the one it was made for.
-    pub fn run(&self, simulation: &mut Simulation) -> Result<(), Box<Stopped>> {
+    pub fn run(&self, simulation: &mut Simulation, mut ended: impl FnMut()) -> Result<(), Box<Stopped>> {
         assert_eq!(self.owner, simulation.id, "a loop for another simulation");
         for part in &self.parts {
-            part.assertions.into_iter().for_each(|on| simulation.assertions(on));
-            let Some(replay) = part.replay.as_ref() else { continue };
-            // SAFETY: the assertion says that the replay was made from this simulation's ports.
-            if unsafe { ffi::run_replay(simulation.top.pin_mut(), replay) } {
-                simulation.collect()?;
+            if let Some(replay) = part.replay.as_ref() {
+                // SAFETY: the assertion says that the replay was made from this simulation's ports.
+                if unsafe { ffi::run_replay(simulation.top(), replay) } {
+                    simulation.collect()?;
+                }
+            }
+            match part.then {
+                Then::Switch(on) => simulation.assertions(on),
+                Then::StretchEnds => ended(),
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::args::BenchArgs;
 use super::exit::{Exit, Failure};
 use super::table;
-use crate::benchmark::{self, LENGTHS, Steady, Way};
+use crate::benchmark::{self, LENGTHS, Runs, Steady, Way};
 
 /// Pins only, over the bare loop (DESIGN section 9 a).
 #[cfg(feature = "rtl")]
@@ -117,36 +117,44 @@ fn versus(_args: &BenchArgs) -> Result<Report, Failure> {
     Err(Failure::new(Exit::ToolMissing, anyhow!("--versus: this onic was built without RTL (ONIC_NO_RTL=1)")))
 }
 
+/// How runs are summed up, said with the figures.
+const BEST_OF: &str = "each stretch at its best of";
+
 /// The model and its driver, no output kept, checks off and on.
 fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value, Failure> {
     let (packets, rounds) = if args.quick { (200_000, 7) } else { (500_000, 11) };
     let mut rows = Vec::new();
     let mut list = Vec::new();
     for len_bytes in LENGTHS {
-        let measure = |check| {
-            (0..rounds)
-                .map(|_| benchmark::model_steady(&benchmark::setup(check), Way::Receive, len_bytes, packets))
-                .collect::<Result<Vec<Steady>, _>>()
+        let measure = |check, packets, rounds: usize| {
+            let setup = benchmark::setup(check);
+            let runs = (0..rounds).map(|_| benchmark::model_steady(&setup, Way::Receive, len_bytes, packets));
+            runs.collect::<Result<Vec<Steady>, _>>()
         };
-        let fast = measure(false)?;
-        let checked = benchmark::model_steady(&benchmark::setup(true), Way::Receive, len_bytes, packets / 4)?;
-        let ns: Vec<f64> = fast.iter().map(|run| run.ns_per_packet).collect();
+        let fast = measure(false, packets, rounds)?;
         let allocations = fast.iter().map(|run| run.allocations).min().unwrap_or(u64::MAX);
-        let (middle, spread) = (benchmark::median(&ns), benchmark::spread(&ns));
+        let fast: Runs = fast.into_iter().map(|run| run.stretches).collect();
+        let checked: Runs =
+            measure(true, packets / 4, rounds.div_ceil(3))?.into_iter().map(|run| run.stretches).collect();
+        let ns = fast.best() * 1e9 / packets as f64;
+        let mpps_checked = (packets / 4) as f64 / checked.best() / 1e6;
+        let totals = fast.totals();
         rows.push(vec![
             len_bytes.to_string(),
-            format!("{:.2}", 1e3 / middle),
-            format!("{:.1}", middle),
-            format!("{:.0} %", spread * 100.0),
-            format!("{:.2}", 1e3 / checked.ns_per_packet),
+            format!("{:.2}", 1e3 / ns),
+            format!("{ns:.1}"),
+            format!("{:.0} %", benchmark::spread(&totals) * 100.0),
+            format!("{mpps_checked:.2}"),
             format!("{:.6}", allocations as f64 / packets as f64),
         ]);
-        list.push(json!({ "len_bytes": len_bytes, "mpps": 1e3 / middle, "ns_per_packet": middle, "spread": spread,
-                          "mpps_checked": 1e3 / checked.ns_per_packet, "allocations": allocations, "packets": packets }));
+        list.push(
+            json!({ "len_bytes": len_bytes, "mpps": 1e3 / ns, "ns_per_packet": ns, "spread": benchmark::spread(&totals),
+                          "mpps_checked": mpps_checked, "allocations": allocations, "packets": packets }),
+        );
         if len_bytes == 60 {
             targets.push(Target {
                 name: "model at 60 bytes, packets/s".into(),
-                got: 1e9 / benchmark::best(&ns),
+                got: 1e9 / ns,
                 bound: Bound::Least(MODEL_MIN),
             });
         }
@@ -158,7 +166,9 @@ fn model(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Valu
         });
     }
     if !args.json {
-        println!("model and driver-core, wire to host, one core, checks off (Mpps with checks beside)\n");
+        println!(
+            "model and driver-core, wire to host, one core, checks off (Mpps with checks beside), {BEST_OF} {rounds} runs\n"
+        );
         let header = [">bytes", ">Mpps", ">ns/packet", ">spread", ">Mpps checked", ">allocations/packet"];
         println!("{}", table::print(&header, &rows));
     }
@@ -174,7 +184,7 @@ fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value,
     for len_bytes in LENGTHS {
         let frames = cycles / len_bytes.div_ceil(64).max(2);
         let figures = benchmark::rtl(len_bytes, frames, rounds)?;
-        let rate = |seconds: &[f64]| format!("{:.1}", frames as f64 / benchmark::best(seconds) / 1e3);
+        let rate = |runs: &Runs| format!("{:.1}", frames as f64 / runs.best() / 1e3);
         rows.push(vec![
             len_bytes.to_string(),
             format!("{:.0}", figures.bare_cycles_per_second() / 1e3),
@@ -185,7 +195,7 @@ fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value,
             rate(&figures.hybrid),
             format!("{:.3}", figures.hybrid_ratio()),
             rate(&figures.hybrid_checked),
-            format!("{:.0} %", benchmark::spread(&figures.hybrid) * 100.0),
+            format!("{:.0} %", benchmark::spread(&figures.hybrid.totals()) * 100.0),
         ]);
         targets.push(Target {
             name: format!("pins only / bare, {len_bytes} bytes"),
@@ -202,13 +212,13 @@ fn rtl(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value,
             got: figures.bare_cycles_per_second(),
             bound: Bound::Least(BARE_MIN),
         });
-        list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare, "pins_s": figures.pins,
-                          "hybrid_s": figures.hybrid, "hybrid_checked_s": figures.hybrid_checked, "model_s": figures.model,
+        list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare.totals(), "pins_s": figures.pins.totals(),
+                          "hybrid_s": figures.hybrid.totals(), "hybrid_checked_s": figures.hybrid_checked.totals(), "model_s": figures.model.totals(),
                           "pins_ratio": figures.pins_ratio(), "hybrid_ratio": figures.hybrid_ratio() }));
     }
     if !args.json {
         println!(
-            "RTL 1/1, wire to host, whole runs, best of {rounds} taking turns; kcycles/s of axis_aclk, kpackets/s\n"
+            "RTL 1/1, wire to host, whole runs, {BEST_OF} {rounds} taking turns; kcycles/s of axis_aclk, kpackets/s\n"
         );
         let header = [
             ">bytes",
@@ -236,7 +246,7 @@ fn card(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value
     for len_bytes in LENGTHS {
         let frames = cycles / len_bytes.div_ceil(64).max(2);
         let figures = benchmark::card(len_bytes, frames, rounds)?;
-        let rate = |seconds: &[f64]| format!("{:.1}", frames as f64 / benchmark::best(seconds) / 1e3);
+        let rate = |runs: &Runs| format!("{:.1}", frames as f64 / runs.best() / 1e3);
         rows.push(vec![
             len_bytes.to_string(),
             format!("{:.0}", figures.cycles_per_second() / 1e3),
@@ -246,7 +256,7 @@ fn card(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value
             rate(&figures.rtl),
             format!("{:.3}", figures.rtl_ratio()),
             format!("{:.0} %", figures.engine_share() * 100.0),
-            format!("{:.0} %", benchmark::spread(&figures.rtl) * 100.0),
+            format!("{:.0} %", benchmark::spread(&figures.rtl.totals()) * 100.0),
         ]);
         for (what, got, least) in [
             ("pins only / bare", figures.pins_ratio(), PINS_MIN),
@@ -258,14 +268,14 @@ fn card(args: &BenchArgs, targets: &mut Vec<Target>) -> Result<serde_json::Value
                 bound: Bound::Least(least),
             });
         }
-        list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare,
-                          "pins_s": figures.pins, "rtl_s": figures.rtl, "shell_bare_s": figures.shell,
+        list.push(json!({ "len_bytes": len_bytes, "frames": frames, "cycles": figures.cycles, "bare_s": figures.bare.totals(),
+                          "pins_s": figures.pins.totals(), "rtl_s": figures.rtl.totals(), "shell_bare_s": figures.shell.totals(),
                           "pins_ratio": figures.pins_ratio(), "rtl_ratio": figures.rtl_ratio(),
                           "engine_share": figures.engine_share() }));
     }
     if !args.json {
         println!(
-            "card rtl 1/1, engine and shell, wire to host, whole runs, best of {rounds} taking turns; kcycles/s of axis_aclk, \
+            "card rtl 1/1, engine and shell, wire to host, whole runs, {BEST_OF} {rounds} taking turns; kcycles/s of axis_aclk, \
              kpackets/s;\nengine: what the shell alone does not take of the bare loop's time\n"
         );
         let header = [">bytes", ">kcyc/s", ">bare", ">pins only", ">(a)", ">rtl", ">rtl / bare", ">engine", ">spread"];
