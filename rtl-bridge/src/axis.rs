@@ -523,7 +523,8 @@ impl Sink {
     }
 
     /// One more edge of a beat on hold, with `tready` low as it is: less to do than for [`Sink::step`], and most edges of a
-    /// stream whose reader is slow.
+    /// stream whose reader is slow. That the beat is still offered is seen here, and that it is still the same by the
+    /// [`Sink::step`] or [`Sink::look`] that ends the wait.
     ///
     /// # Errors
     /// [`ProtocolError`].
@@ -531,7 +532,7 @@ impl Sink {
     pub fn hold_on(&mut self, simulation: &Simulation) -> Result<(), ProtocolError> {
         let valid = self.monitor.offers(simulation);
         self.two_beats.held |= valid && self.monitor.mid_frame;
-        self.monitor.check_held(simulation, valid)
+        if valid { Ok(()) } else { self.monitor.check_held(simulation, valid) }
     }
 
     /// [`Sink::step`] for the edge that most are while a long frame comes out: it takes a beat within the frame, and the reader

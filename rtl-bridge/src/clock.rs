@@ -152,7 +152,7 @@ impl Clocks {
     ///
     /// # Errors
     /// [`Stopped`].
-    #[inline]
+    #[inline(always)]
     pub fn commit(&mut self, simulation: &mut Simulation, edge: Edge) -> Result<(), Box<Stopped>> {
         let shaped = self.true_shape || simulation.records_at(edge.time_ps);
         match &self.pins {

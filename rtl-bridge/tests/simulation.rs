@@ -217,8 +217,11 @@ fn what_rtl_says_reaches_its_own_simulation_whoever_ran_before_in_the_thread() {
     let [mut one, mut two] = [(); 2].map(|()| Probe::start(&Options::default()));
     one.drive::<u8>("provoke", 1 << 4);
     assert!(only_one_speaks(&mut one, &mut two));
-    two.run(1).expect("runs");
-    drop(Probe::start(&Options::default()));
+    // One that ends between two evaluations of another.
+    let ended = Probe::start(&Options::default());
+    one.run(12).expect("it only prints");
+    drop(ended);
+    one.run(12).expect("it only prints");
     assert!(only_one_speaks(&mut one, &mut two));
     // In a thread where another was last; and back in this one.
     let other_thread = move || {

@@ -174,7 +174,8 @@ impl Held {
 
     /// What one more edge on hold is found to be.
     fn rule(&mut self) -> Option<&'static str> {
-        self.sink.hold_on(&self.probe.simulation).err().map(|error| error.rule)
+        let waited = self.sink.hold_on(&self.probe.simulation);
+        waited.and(self.sink.look(&self.probe.simulation)).err().map(|error| error.rule)
     }
 }
 

@@ -106,7 +106,7 @@ impl ShellRtl {
         Ok(self.qdma_touched)
     }
 
-    #[inline]
+    #[inline(always)]
     fn before_axis<Q: QdmaStream + ?Sized>(&mut self, qdma: &mut Q) -> Result<(), CardError> {
         self.pins.before_axis();
         let pins = &mut self.pins;
