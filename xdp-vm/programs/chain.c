@@ -9,7 +9,7 @@ struct {
 	NUMBER(type, PROG_ARRAY);
 	NUMBER(max_entries, 32);
 	NUMBER(key_size, 4);
-	int (*values[32])(struct xdp_md *);
+	int (*values[])(struct xdp_md *);
 } protocols SEC(".maps") = {
 	.values = { [PROTO_TCP] = tcp, [PROTO_UDP] = again },
 };

@@ -35,9 +35,12 @@ const volatile u32 drop_unknown;
 
 SEC("xdp/filter") int filter(struct xdp_md *ctx)
 {
+	// One after the other: of two pointers checked at once the verifier believes only the first.
 	struct ether *ether = packet(ctx, 0, sizeof(*ether));
+	if (!ether || ether->type != BE16(ETHER_IPV4))
+		return XDP_PASS;
 	struct ipv4 *ip = packet(ctx, sizeof(*ether), sizeof(*ip));
-	if (!ether || !ip || ether->type != BE16(ETHER_IPV4))
+	if (!ip)
 		return XDP_PASS;
 	struct flow flow = { .src = ip->src, .dst = ip->dst, .proto = ip->proto };
 	if (ip->proto == PROTO_TCP || ip->proto == PROTO_UDP) {

@@ -1,0 +1,176 @@
+//! Each of our programs on the running kernel and in the VM.
+//!
+//! `XDP_ORACLE_SEED` and `XDP_ORACLE_FRAMES` choose other frames. Where bpf(2) is not permitted the tests say so and pass;
+//! with `XDP_ORACLE_REQUIRE=1` they fail instead.
+
+use std::io::Write;
+
+use traces::synth::Rng;
+use xdp_oracle::compare::action_name;
+use xdp_oracle::frames::{ADDRESSES, PORTS, captures, seeded};
+use xdp_oracle::{Case, Entry, Failure, compare, freeze, kernel, root};
+
+const SEED: u64 = 0x0dd5_eed5;
+const FRAMES: usize = 3000;
+
+/// Each return code of a case must occur so often.
+const RETURNS_MIN: usize = 30;
+
+const ABORTED: u32 = 0;
+const DROP: u32 = 1;
+const PASS: u32 = 2;
+const TX: u32 = 3;
+const REDIRECT: u32 = 4;
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+}
+
+/// To standard error itself, which the test harness does not hold back.
+fn aloud(line: &str) {
+    // A line that nobody can read is no reason to fail.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// May the test go on? If not, it says why.
+fn permitted(name: &str) -> bool {
+    let Err(error) = kernel::permitted() else { return true };
+    let required = std::env::var_os("XDP_ORACLE_REQUIRE").is_some();
+    assert!(!required, "{name}: bpf(2) not permitted: {error}, and XDP_ORACLE_REQUIRE is set");
+    aloud(&format!("xdp-oracle: {name}: SKIPPED: bpf(2) not permitted: {error}"));
+    false
+}
+
+fn image(case: &Case) -> Vec<u8> {
+    let path = root().join("xdp-vm/programs").join(case.object);
+    let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    freeze(&file)
+}
+
+/// One fact: on these frames kernel and VM do the same, and the frames are worth it.
+fn agree(test: &str, case: &Case) {
+    if !permitted(test) {
+        return;
+    }
+    let seed = setting("XDP_ORACLE_SEED").unwrap_or(SEED);
+    let count = setting("XDP_ORACLE_FRAMES").map_or(FRAMES, |count| count as usize);
+    let mut inputs = seeded(seed, case.program, count, case.shape);
+    let folder = root().join("../shared/captures/open");
+    match captures(&folder) {
+        Ok(found) => inputs.extend(found),
+        Err(_) => aloud(&format!("xdp-oracle: {test}: captures SKIPPED: ../shared/captures/open is not there")),
+    }
+    let repro = format!(
+        "XDP_ORACLE_SEED={seed:#x} XDP_ORACLE_FRAMES={count} cargo test -p xdp-oracle --test programs -- --exact {test}"
+    );
+    let cpu = kernel::pin().unwrap_or_else(|error| panic!("{error}"));
+    let cpus = kernel::cpus().unwrap_or_else(|error| panic!("{error}"));
+    let tally = match compare(case, &image(case), &inputs, cpu, cpus) {
+        Ok(tally) => tally,
+        Err(Failure::Difference(difference)) => panic!("{difference}\n\nhint: {repro}"),
+        Err(failure) => panic!("{}, {}: {failure}\n\nhint: {repro}", case.object, case.program),
+    };
+    let returned: Vec<_> =
+        tally.returned.iter().map(|(code, count)| format!("{} {count}", action_name(*code))).collect();
+    aloud(&format!(
+        "xdp-oracle: {test}: seed {seed:#x}, {} frames, {} entries, {} records: no difference; {}",
+        tally.frames,
+        tally.entries,
+        tally.records,
+        returned.join(", ")
+    ));
+    if count >= FRAMES {
+        for code in case.returns {
+            let found = tally.returned.get(code).copied().unwrap_or(0);
+            assert!(found >= RETURNS_MIN, "{test}: {} only {found} times\n\nhint: {repro}", action_name(*code));
+        }
+    }
+}
+
+/// A test for each program, of that program's name.
+macro_rules! cases {
+    ($($name:ident => $case:expr;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                agree(stringify!($name), &$case);
+            }
+        )+
+    };
+}
+
+cases! {
+    drop => Case::new("drop.o", "drop", &[DROP]);
+    pass => Case::new("pass.o", "pass", &[PASS]);
+    count => Case::new("count.o", "count", &[PASS]).global("limits", &words(&[64, 100, 1514]));
+    filter => filtered(Case::new("filter.o", "filter", &[ABORTED, DROP, PASS, TX]));
+    filter_drops_unknown => filtered(Case::new("filter.o", "filter", &[DROP, PASS])).global("drop_unknown", &words(&[1]));
+    macswap => Case::new("macswap.o", "macswap", &[TX]);
+    push => Case::new("vlan.o", "push", &[TX]);
+    pop => Case::new("vlan.o", "pop", &[PASS]);
+    rewrite => Case::new("rewrite.o", "rewrite", &[PASS, TX]);
+    chain => Case { also: &["tcp", "again"], ..Case::new("chain.o", "chain", &[ABORTED, DROP, PASS, TX]) };
+    sum => Case::new("sum.o", "sum", &[DROP, PASS, TX]).value("sums", &words(&[45]), &words(&[TX])).value("sums", &words(&[7]), &words(&[DROP])).shape(|rng, frame| small_sums(rng, frame));
+    steer => steered();
+    inner => Case::new("inner.o", "inner", &[PASS]).entry("tables", &words(&[0]), Entry::Map("first"));
+    inner_without_entry => Case::new("inner.o", "inner", &[DROP]);
+}
+
+fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Rules for a third of the flows of the pools, and for two prefixes.
+fn filtered(mut case: Case) -> Case {
+    let mut number = 0u32;
+    for src in &ADDRESSES {
+        for dst in &ADDRESSES {
+            for (proto, ports) in [6u8, 17].iter().flat_map(|proto| PORTS.map(|port| (*proto, port))) {
+                number += 1;
+                let verdict = u64::from([PASS, DROP, TX][number as usize % 3]);
+                let mut key = [&src[..], dst, &ports.to_be_bytes(), &PORTS[number as usize % 6].to_be_bytes()].concat();
+                key.extend(u32::from(proto).to_le_bytes());
+                let value = [verdict.to_le_bytes(), 0u64.to_le_bytes()].concat();
+                case = case.value("flows", &key, &value);
+            }
+        }
+    }
+    let prefix = |len: u32, address: [u8; 4]| [&len.to_le_bytes()[..], &address].concat();
+    case.value("sources", &prefix(8, [10, 0, 0, 0]), &words(&[DROP]))
+        .value("sources", &prefix(24, [10, 1, 2, 0]), &words(&[TX]))
+        .value("sources", &prefix(32, [192, 168, 7, 9]), &words(&[PASS]))
+        .value("sources", &prefix(12, [172, 16, 0, 0]), &words(&[REDIRECT + 3]))
+        .shape(cut_before_ports)
+}
+
+/// Now and then nothing is left of the ports.
+fn cut_before_ports(rng: &mut Rng, frame: &mut Vec<u8>) {
+    if rng.one_in(20) {
+        frame.truncate(rng.between(34, 37) as usize);
+    }
+}
+
+/// Few bytes that aren't 0, so that sums repeat.
+fn small_sums(rng: &mut Rng, frame: &mut [u8]) {
+    if rng.one_in(2) {
+        frame.fill(0);
+        frame[rng.below(14) as usize] = *rng.pick(&[45, 7, 46]);
+    }
+}
+
+/// Each way that `steer` has, on targets that are there and on some that are not.
+fn steered() -> Case {
+    let case = Case::new("steer.o", "steer", &[ABORTED, DROP, PASS, REDIRECT])
+        .value("devices", &words(&[3]), &words(&[1, 0]))
+        .value("cpus", &words(&[1]), &words(&[192]))
+        .entry("sockets", &words(&[0]), Entry::Socket);
+    case.shape(|rng, frame| {
+        frame[0] = rng.below(12) as u8;
+        frame[1] = *rng.pick(&[0, 1, 3, 3, 7, 8, 255]);
+    })
+}
