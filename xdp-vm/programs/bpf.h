@@ -33,10 +33,20 @@ enum map_type {
 	DEVMAP = 14,
 	CPUMAP = 16,
 	XSKMAP = 17,
+	QUEUE = 22,
+	STACK = 23,
 	RINGBUF = 27,
 };
 
 enum { NO_PREALLOC = 1 };
+
+// Flags of an update: create or replace, only create, only replace; take the value's lock for it.
+enum { ANY, NO_EXIST, EXIST, LOCK = 4 };
+
+// The kernel finds it in map values by this name.
+struct bpf_spin_lock {
+	u32 value;
+};
 
 struct xdp_md {
 	u32 data, data_end, data_meta, ingress_ifindex, rx_queue_index, egress_ifindex;
@@ -56,9 +66,17 @@ static long (*const adjust_head)(void *ctx, int by) = (void *)44;
 static long (*const redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 static long (*const adjust_meta)(void *ctx, int by) = (void *)54;
 static long (*const adjust_tail)(void *ctx, int by) = (void *)65;
+static long (*const map_push)(void *map, const void *value, u64 flags) = (void *)87;
+static long (*const map_pop)(void *map, void *value) = (void *)88;
+static long (*const map_peek)(void *map, void *value) = (void *)89;
+static long (*const ring_output)(void *ring, void *data, u64 len, u64 flags) = (void *)130;
 static void *(*const ring_reserve)(void *ring, u64 len, u64 flags) = (void *)131;
 static void (*const ring_submit)(void *record, u64 flags) = (void *)132;
+static void (*const ring_discard)(void *record, u64 flags) = (void *)133;
+static u64 (*const ring_query)(void *ring, u64 what) = (void *)134;
 static long (*const for_each)(void *map, void *callback, void *context, u64 flags) = (void *)164;
+static void (*const spin_lock)(void *lock) = (void *)93;
+static void (*const spin_unlock)(void *lock) = (void *)94;
 static long (*const loop)(u32 count, void *callback, void *context, u64 flags) = (void *)181;
 static long (*const load_bytes)(void *ctx, u32 offset, void *to, u32 len) = (void *)189;
 static long (*const store_bytes)(void *ctx, u32 offset, void *from, u32 len) = (void *)190;
@@ -73,7 +91,7 @@ INLINE void *packet(struct xdp_md *ctx, u64 offset, u64 len)
 #define BE16(x) __builtin_bswap16(x)
 #define BE32(x) __builtin_bswap32(x)
 
-enum { ETHER_IPV4 = 0x0800, ETHER_VLAN = 0x8100, PROTO_ICMP = 1, PROTO_TCP = 6, PROTO_UDP = 17 };
+enum { ETHER_IPV4 = 0x0800, ETHER_VLAN = 0x8100, PROTO_ICMP = 1, PROTO_IPIP = 4, PROTO_TCP = 6, PROTO_UDP = 17 };
 
 struct ether {
 	u8 dst[6], src[6];
@@ -92,6 +110,24 @@ struct ipv4 {
 	u32 src, dst;
 };
 
+// Of `fragment`, in host order.
+enum { IP_DF = 0x4000, IP_MF = 0x2000, IP_OFFSET = 0x1fff };
+
 struct ports {
 	u16 src, dst;
 };
+
+struct icmp {
+	u8 type, code;
+	u16 csum, id, sequence;
+};
+
+// A checksum after one of the 16-bit words below it has changed (RFC 1624, equation 3). Byte order is of no matter, if it
+// is the same for all three.
+INLINE u16 mend(u16 csum, u16 old, u16 new)
+{
+	u32 sum = (u16)~csum + (u16)~old + (u32)new;
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum;
+}

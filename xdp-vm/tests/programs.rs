@@ -260,6 +260,302 @@ fn maps_of_the_old_form_and_maps_of_maps() {
     assert_eq!(word(vm.map("other").unwrap(), 1), Some(1));
 }
 
+/// The frame of `ipv4` with an ICMP message of 8 bytes behind its header: type, code, a right checksum, id 1, sequence 2.
+fn icmp(kind: u8, code: u8) -> Vec<u8> {
+    let mut frame = ipv4([10, 0, 0, 1], [10, 0, 0, 2], 1, [0, 0]);
+    frame.truncate(42);
+    frame[16..18].copy_from_slice(&[0, 28]);
+    frame[34..].copy_from_slice(&[kind, code, 0, 0, 0, 1, 0, 2]);
+    let sum = !ones(&frame[34..]);
+    frame[36..38].copy_from_slice(&sum.to_be_bytes());
+    right_header(&mut frame);
+    frame
+}
+
+/// Give a header of 20 bytes its checksum.
+fn right_header(frame: &mut [u8]) {
+    frame[24..26].fill(0);
+    let sum = !ones(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[test]
+fn echo_answers_requests() {
+    let mut vm = load(object!("echo.o"), Loader::new());
+    let mut request = icmp(8, 0);
+    assert_eq!(request[36..38], [0xf7, 0xfc], "0x0800 + 1 + 2");
+    request[22] = 9;
+    right_header(&mut request);
+    let (verdict, reply) = run(&mut vm, &request);
+    assert_eq!(verdict, Verdict::Tx);
+    assert_eq!((&reply[..6], &reply[6..12]), (&request[6..12], &request[..6]));
+    assert_eq!((&reply[26..30], &reply[30..34]), (&request[30..34], &request[26..30]));
+    assert_eq!(reply[34..], [0, 0, 0xff, 0xfc, 0, 1, 0, 2], "0x0000 + 1 + 2");
+    assert_eq!((reply[22], ones(&reply[14..34])), (64, 0xffff));
+    assert_eq!((&reply[12..22], reply[23]), (&request[12..22], 1), "nothing else moved");
+    assert_eq!(word(vm.map(".bss").unwrap(), 0), Some(1));
+}
+
+#[test]
+fn echo_leaves_the_rest_alone() {
+    let mut vm = load(object!("echo.o"), Loader::new());
+    let with = |at: usize, byte: u8| {
+        let mut frame = icmp(8, 0);
+        frame[at] = byte;
+        frame
+    };
+    for (what, frame, verdict) in [
+        ("a reply", icmp(0, 0), Verdict::Pass),
+        ("another code", icmp(8, 1), Verdict::Pass),
+        ("UDP", with(23, 17), Verdict::Pass),
+        ("IPv6 by version", with(14, 0x65), Verdict::Pass),
+        ("ARP", with(13, 6), Verdict::Pass),
+        ("a fragment", with(20, 0x20), Verdict::Pass),
+        ("a header of 16 bytes", with(14, 0x44), Verdict::Drop),
+        ("a message cut off", icmp(8, 0)[..41].to_vec(), Verdict::Drop),
+        ("options where the frame ends", with(14, 0x46), Verdict::Drop),
+    ] {
+        assert_eq!(run(&mut vm, &frame), (verdict, frame), "{what}");
+    }
+    assert_eq!(word(vm.map(".bss").unwrap(), 0), Some(0));
+}
+
+/// The encapsulating program with a tunnel for 10.0.0.2.
+fn tunnelling(loader: Loader) -> Vm {
+    let mut vm = load(object!("ipip.o"), loader.program("encap"));
+    let tunnel = [192, 0, 2, 1, 198, 51, 100, 0, 2, 0, 0, 0, 0, 9, 0, 0];
+    vm.map_mut("tunnels").unwrap().update(&[10, 0, 0, 2], &tunnel, ANY).unwrap();
+    vm
+}
+
+#[test]
+fn encap_wraps_a_datagram() {
+    let mut vm = tunnelling(Loader::new());
+    let mut inner = ipv4([10, 0, 0, 1], [10, 0, 0, 2], 17, [5, 6]);
+    let (verdict, outer) = run(&mut vm, &inner);
+    assert_eq!(verdict, Verdict::Tx);
+    assert_eq!(outer[..14], [2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 1, 8, 0]);
+    // DF as inside, so no identification. The sum: 4500 + 0042 + 4000 + 4004 + c000 + 0201 + c633 + 6400 = 2b17a.
+    let header = [0x45, 0, 0, 66, 0, 0, 0x40, 0, 64, 4, 0x4e, 0x83, 192, 0, 2, 1, 198, 51, 100, 0];
+    assert_eq!(outer[14..34], header);
+    assert_eq!(outer[34..], inner[14..]);
+    // Without DF each gets an identification of its own.
+    inner[20] = 0;
+    for id in 0..3 {
+        let (_, outer) = run(&mut vm, &inner);
+        assert_eq!((&outer[18..22], ones(&outer[14..34])), (&[0, id, 0, 0][..], 0xffff));
+    }
+    // A datagram of 30 bytes in a frame of 60: the padding stays behind.
+    inner[17] = 30;
+    let (_, outer) = run(&mut vm, &inner);
+    assert_eq!((outer.len(), &outer[16..18], &outer[34..]), (64, &[0, 50][..], &inner[14..44]));
+}
+
+#[test]
+fn encap_leaves_the_rest_alone() {
+    let mut vm = tunnelling(Loader::new().global("mtu", &66u32.to_le_bytes()));
+    let good = ipv4([10, 0, 0, 1], [10, 0, 0, 2], 17, [5, 6]);
+    assert_eq!(run(&mut vm, &good).0, Verdict::Tx, "just short enough");
+    let with = |at: usize, byte: u8| {
+        let mut frame = good.clone();
+        frame[at] = byte;
+        frame
+    };
+    let longer = [&with(17, 47)[..], &[0]].concat();
+    for (what, frame, verdict) in [
+        ("no tunnel", with(33, 3), Verdict::Pass),
+        ("no IPv4", with(12, 0x86), Verdict::Pass),
+        ("another version", with(14, 0x65), Verdict::Pass),
+        ("longer than the MTU", longer, Verdict::Pass),
+        ("shorter than its header", with(17, 19), Verdict::Drop),
+        ("longer than its frame", with(17, 47), Verdict::Drop),
+    ] {
+        assert_eq!(run(&mut vm, &frame), (verdict, frame), "{what}");
+    }
+}
+
+#[test]
+fn decap_takes_the_wrapping_off() {
+    let inner = ipv4([10, 0, 0, 1], [10, 0, 0, 2], 17, [5, 6]);
+    let (_, outer) = run(&mut tunnelling(Loader::new()), &inner);
+    let mut vm = load(object!("ipip.o"), Loader::new().program("decap"));
+    let (verdict, plain) = run(&mut vm, &outer);
+    assert_eq!((verdict, &plain[..14], &plain[14..]), (Verdict::Pass, &outer[..14], &inner[14..]));
+    for (what, at, byte) in [("a fragment", 20, 0x60), ("options", 14, 0x46), ("UDP", 23, 17), ("ARP", 13, 6)] {
+        let mut other = outer.clone();
+        other[at] = byte;
+        assert_eq!(run(&mut vm, &other), (Verdict::Pass, other), "{what}");
+    }
+}
+
+#[test]
+fn df_counts_what_identifications_mean() {
+    let mut vm = load(object!("df.o"), Loader::new().cpus(2));
+    let mut see = |fragment: u16, id: u16, proto: u8, now_ns: u64, cpu: u32| {
+        let mut frame = ipv4([10, 0, 0, 1], [10, 0, 0, 2], proto, [5, 6]);
+        frame[18..20].copy_from_slice(&id.to_be_bytes());
+        frame[20..22].copy_from_slice(&fragment.to_be_bytes());
+        let (outcome, after, _) = run_meta(&mut vm, &frame, RxMeta { now_ns, cpu, ..RxMeta::default() });
+        assert_eq!((outcome.verdict, after), (Verdict::Pass, frame));
+    };
+    const LIFETIME: u64 = 120_000_000_000;
+    see(0x4000, 0, 17, 0, 0); // atomic, id 0
+    see(0x4000, 7, 17, 0, 0); // atomic
+    see(0x4000, 7, 17, 1, 0); // atomic: may repeat
+    see(0, 7, 17, 2, 0); // the first that counts
+    see(0, 7, 17, LIFETIME + 1, 0); // too early by 1 ns
+    see(0, 7, 17, 2 * LIFETIME + 1, 0); // just late enough
+    see(0x0005, 7, 17, 2 * LIFETIME + 2, 0); // a later fragment
+    see(0x2000, 7, 17, 2 * LIFETIME + 3, 0); // a first fragment: too early
+    see(0x6000, 8, 17, 0, 0); // DF, yet a fragment
+    see(0, 7, 6, 3, 0); // another flow
+    see(0, 0, 6, 4, 1); // id 0 that means something, on the other CPU
+    let of = |cpu| numbers(vm.map("statistics").unwrap().lookup_cpu(&[0; 4], cpu).unwrap());
+    // Datagrams, DF, atomic, of these id 0, of the others id 0, fragments, reused.
+    assert_eq!(of(0), [10, 4, 3, 1, 0, 3, 2]);
+    assert_eq!(of(1), [1, 0, 0, 0, 1, 0, 0]);
+    let flow = |proto: u32| {
+        let key = [&[10, 0, 0, 1, 10, 0, 0, 2][..], &proto.to_le_bytes()].concat();
+        numbers(vm.map("flows").unwrap().lookup(&key).unwrap()[0])
+    };
+    assert_eq!([flow(17), flow(6)], [[5, 2], [2, 0]], "datagrams, reused");
+    assert_eq!(vm.map("seen").unwrap().len(), 4);
+}
+
+fn numbers(value: &[u8]) -> Vec<u64> {
+    value.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+#[test]
+fn atomics_change_and_tell() {
+    const WORD: u64 = 0x8123_4567_89ab_cdef;
+    const OPERAND: u64 = 0x00ff_ff00_f0f0_0f0f;
+    const HALF: u32 = 0x8765_4321;
+    type Results = (u64, u32);
+    let operand = OPERAND as u32;
+    let sum: Results = (0x8223_4468_7a9b_dcfe, 0x7855_5230);
+    let or: Results = (0x81ff_ff67_f9fb_cfef, 0xf7f5_4f2f);
+    let and: Results = (0x0023_4500_80a0_0d0f, 0x8060_0301);
+    let xor: Results = (0x81dc_ba67_795b_c2e0, 0x7795_4c2e);
+    let old = Some((WORD, HALF));
+    for (key, flag, after, told) in [
+        (0u8, 0, sum, None),
+        (1, 0, or, None),
+        (2, 0, and, None),
+        (3, 0, xor, None),
+        (4, 0, sum, old),
+        (5, 0, or, old),
+        (6, 0, and, old),
+        (7, 0, xor, old),
+        (8, 0, (OPERAND, operand), old),
+        (9, 0, (WORD, HALF), old),
+        (9, 1, (OPERAND, operand), old),
+    ] {
+        let mut vm = load(object!("atomics.o"), Loader::new());
+        let value = [&WORD.to_le_bytes()[..], &[0; 8], &HALF.to_le_bytes(), &[0; 4]].concat();
+        vm.map_mut("cells").unwrap().update(&u32::from(key).to_le_bytes(), &value, ANY).unwrap();
+        let mut frame = vec![0; 60];
+        frame[..2].copy_from_slice(&[key, flag]);
+        frame[2..10].copy_from_slice(&OPERAND.to_le_bytes());
+        let verdict = if told.is_some() { Verdict::Tx } else { Verdict::Pass };
+        assert_eq!(run(&mut vm, &frame), (verdict, frame), "{key}");
+        let (word, half) = told.unwrap_or_default();
+        let halves = u64::from(half) << 32 | u64::from(after.1);
+        let cell = vm.map("cells").unwrap().lookup(&u32::from(key).to_le_bytes()).unwrap();
+        assert_eq!(numbers(cell[0]), [after.0, word, halves], "operation {key}, {flag}");
+    }
+}
+
+#[test]
+fn tables_answer_as_the_kernel_at_their_limits() {
+    let mut vm = load(object!("tables.o"), Loader::new());
+    let mut ask = |table: u8, operation: u8, key: u8| {
+        let mut frame = vec![0; 60];
+        frame[..2].copy_from_slice(&[table << 3 | operation, key]);
+        run_meta(&mut vm, &frame, RxMeta::default()).0.returned.cast_signed()
+    };
+    const NO_ENTRY: i32 = -2;
+    const TOO_BIG: i32 = -7;
+    const AGAIN: i32 = -11;
+    const EXISTS: i32 = -17;
+    const INVALID: i32 = -22;
+    const NO_SPACE: i32 = -28;
+    // Hash, per-CPU hash: 16 entries, and one more.
+    for table in [0, 1] {
+        assert_eq!(ask(table, 3, 0), NO_ENTRY);
+        (0..16).for_each(|key| assert_eq!(ask(table, 2, key), 0));
+        assert_eq!(
+            (ask(table, 2, 3), ask(table, 0, 16), ask(table, 6, 15), ask(table, 6, 16)),
+            (EXISTS, TOO_BIG, 1, 0)
+        );
+        assert_eq!((ask(table, 5, 3), ask(table, 5, 3), ask(table, 0, 16)), (0, NO_ENTRY, 0));
+        assert_eq!((ask(table, 4, 0), ask(table, 4, 0x20)), (INVALID, INVALID), "an unknown flag, a lock");
+    }
+    // Prefixes of 0 to 32 bits.
+    (0..16).for_each(|len| assert_eq!(ask(3, 0, len), 0));
+    assert_eq!((ask(3, 0, 16), ask(3, 0, 33), ask(3, 5, 33), ask(3, 5, 20)), (NO_SPACE, INVALID, INVALID, NO_ENTRY));
+    assert_eq!((ask(3, 6, 33), ask(3, 6, 32)), (0, 1));
+    // An array, with its order of checks.
+    assert_eq!((ask(4, 0, 15), ask(4, 0, 16), ask(4, 2, 15), ask(4, 5, 15)), (0, TOO_BIG, EXISTS, INVALID));
+    assert_eq!((ask(4, 4, 0x20), ask(4, 4, 0x3f)), (INVALID, TOO_BIG), "the index before the lock");
+    // Queue and stack of 8.
+    for table in [5, 6] {
+        assert_eq!((ask(table, 3, 0), ask(table, 5, 0)), (NO_ENTRY, NO_ENTRY));
+        (0..8).for_each(|_| assert_eq!(ask(table, 0, 0), 0));
+        assert_eq!((ask(table, 0, 0), ask(table, 2, 0), ask(table, 3, 0), ask(table, 5, 0)), (TOO_BIG, 0, 0, 0));
+    }
+    // A ring of 4096: ten records of 408 bytes, then 8 and 7 more would fill it, which never happens; 8 still fit.
+    (0..10).for_each(|_| assert_eq!(ask(7, 2, 0), 0));
+    assert_eq!((ask(7, 2, 0), ask(7, 1, 7), ask(7, 1, 0)), (-1, AGAIN, 0));
+    assert_eq!([4, 5, 6, 7].map(|what| ask(7, what, 0)), [4088, 4096, 0, 4088], "waiting, size, read, written");
+}
+
+#[test]
+fn locks_guard_a_pair() {
+    let mut vm = load(object!("locked.o"), Loader::new());
+    let mut see = |first: u8, len: usize| {
+        let mut frame = vec![0; len];
+        frame[0] = first;
+        run(&mut vm, &frame).0
+    };
+    assert_eq!([see(3, 60), see(3, 100), see(4, 14)], [Verdict::Pass; 3]);
+    assert_eq!(see(0x84, 60), Verdict::Tx, "replaced under its lock");
+    assert_eq!([0, 1, 2, 5, 6, 7].map(|key| see(key, 60)), [Verdict::Pass; 6]);
+    assert_eq!(see(8, 60), Verdict::Drop, "eight entries");
+    let of = |key: u32| numbers(vm.map("pairs").unwrap().lookup(&key.to_le_bytes()).unwrap()[0]);
+    // The lock is the lower half of the first word.
+    assert_eq!([of(3), of(4), of(0)], [[2 << 32, 160], [0, 0], [1 << 32, 60]]);
+}
+
+/// What `with_sign` makes of two operands: its verdict and its 24 results.
+fn with_sign(left: i64, right: i64) -> (Verdict, Vec<i64>) {
+    let mut vm = load(object!("signed.o"), Loader::new());
+    let mut frame = vec![0; 16 + 26 * 8];
+    frame[16..24].copy_from_slice(&left.to_le_bytes());
+    frame[24..32].copy_from_slice(&right.to_le_bytes());
+    let (verdict, after) = run(&mut vm, &frame);
+    (verdict, numbers(&after[32..]).into_iter().map(u64::cast_signed).collect())
+}
+
+#[test]
+fn version_4_knows_signs() {
+    let (verdict, results) = with_sign(-1000, 7);
+    assert_eq!(verdict, Verdict::Tx);
+    // 2^64 - 1000 and 2^32 - 1000 by 7; -1000 ends with the bytes fc 18.
+    let (minus_142, minus_6) = (0xffff_ff72, 0xffff_fffa);
+    assert_eq!(results[..8], [-142, -6, minus_142, minus_6, 2_635_249_153_387_078_659, 3, 613_566_613, 5]);
+    assert_eq!(results[8..14], [0x18, -1000, -1000, 0x18, -1000, -1000]);
+    assert_eq!(results[14..17], [0x18fc, 0x18fc_ffff, 0x18fc_ffff_ffff_ffff]);
+    assert_eq!(results[17..], [-8, 0xffff_fff8, 0x18fc, 0xffff_fc18, 0x18, 0xffff_fc18, 5]);
+    assert_eq!(with_sign(1, 1).1[23], 6, "no long jump");
+    // By zero: 0, and the rest is all of it.
+    let (verdict, results) = with_sign(-5, 0);
+    assert_eq!((verdict, &results[..8]), (Verdict::Tx, &[0, -5, 0, 0xffff_fffb, 0, -5, 0, 0xffff_fffb][..]));
+    // What has no positive counterpart stays.
+    assert_eq!(with_sign(i64::MIN, -1).1[..2], [i64::MIN, 0]);
+    assert_eq!(with_sign(0x8000_0000, -1).1[2..4], [0x8000_0000, 0]);
+}
+
 fn refused(file: (&'static str, &'static [u8]), loader: Loader) -> String {
     let error: LoadError = loader.load(&parse(file)).map(drop).expect_err("to be refused");
     error.to_string()

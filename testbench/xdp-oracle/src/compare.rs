@@ -229,7 +229,8 @@ fn record_difference(kernel: &Records, vm: &Records, pads: impl Fn(&str) -> bool
 pub fn action_name(code: u32) -> String {
     match ["XDP_ABORTED", "XDP_DROP", "XDP_PASS", "XDP_TX", "XDP_REDIRECT"].get(code as usize) {
         Some(name) => (*name).to_string(),
-        None => format!("{code}"),
+        // Whatever else a program returns is most often the number of an error.
+        None => format!("{}", code.cast_signed()),
     }
 }
 

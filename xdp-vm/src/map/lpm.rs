@@ -15,6 +15,8 @@ pub(crate) const DATA_BYTES_MAX: usize = 256;
 pub(crate) struct Lpm {
     index: HashIndex,
     data_bytes: usize,
+    /// Each slot's key as it was given last, for whoever lists them: the kernel does not clear it behind the prefix.
+    given: Vec<u8>,
     /// Prefixes of each length, by length.
     lengths: Vec<u32>,
 }
@@ -25,7 +27,13 @@ type Masked = [u8; 4 + DATA_BYTES_MAX];
 impl Lpm {
     pub(crate) fn new(key_size: usize, capacity: u32) -> Self {
         let data_bytes = key_size - 4;
-        Self { index: HashIndex::new(key_size, capacity, false), data_bytes, lengths: vec![0; data_bytes * 8 + 1] }
+        let given = vec![0; key_size * capacity as usize];
+        Self {
+            index: HashIndex::new(key_size, capacity, false),
+            data_bytes,
+            given,
+            lengths: vec![0; data_bytes * 8 + 1],
+        }
     }
 
     pub(crate) fn index(&self) -> &HashIndex {
@@ -54,12 +62,28 @@ impl Lpm {
         Ok(slot)
     }
 
+    /// Remember how the key of a slot was given.
+    pub(crate) fn set_given(&mut self, slot: u32, key: &[u8]) {
+        self.given[slot as usize * key.len()..][..key.len()].copy_from_slice(key);
+    }
+
+    /// The key of a slot in use, as it was given.
+    pub(crate) fn given(&self, slot: u32) -> Option<&[u8]> {
+        let len = self.index.key(slot)?.len();
+        self.given.get(slot as usize * len..)?.get(..len)
+    }
+
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<u32> {
         let len = self.prefix_len(key)?;
         let masked = self.mask(key, len);
         let slot = self.index.remove(&masked[..key.len()])?;
         self.lengths[len] -= 1;
         Some(slot)
+    }
+
+    /// Has the key as many bits as its prefix length says?
+    pub(crate) fn is_key(&self, key: &[u8]) -> bool {
+        self.prefix_len(key).is_some()
     }
 
     /// The key's prefix length, if there are so many bits.

@@ -29,7 +29,8 @@ pub const ANY: u64 = 0;
 pub const NO_EXIST: u64 = 1;
 /// Only replace.
 pub const EXIST: u64 = 2;
-/// The value's spin lock is taken for the copy: of no effect here, where nothing runs at the same time.
+/// The value's spin lock is taken for the copy: of no effect here, where nothing runs at the same time. Refused where
+/// values have none.
 const LOCK: u64 = 4;
 
 /// Why an operation on a map was refused.
@@ -238,6 +239,7 @@ impl Map {
         }
         match &mut self.kind {
             Kind::Array => Err(MapError::Invalid),
+            Kind::Lpm(lpm) if !lpm.is_key(key) => Err(MapError::Invalid),
             Kind::Hash(index) => index.remove(key).map(drop).ok_or(MapError::NoEntry),
             Kind::Lpm(lpm) => lpm.remove(key).map(drop).ok_or(MapError::NoEntry),
             Kind::Sparse(present) => {
@@ -310,7 +312,9 @@ impl Map {
     }
 
     fn store(&mut self, key: &[u8], value: &[u8], flags: u64, cpu: Option<u32>) -> Result<(), MapError> {
-        let flags = flags & !LOCK;
+        let may_lock = matches!(self.spec.map_type, MapType::Array | MapType::Hash);
+        let no_lock = may_lock && flags & LOCK != 0 && !self.spec.has_lock;
+        let flags = if may_lock { flags & !LOCK } else { flags };
         let sizes = (key.len(), value.len()) == (self.spec.key_size as usize, self.spec.value_size as usize);
         if !sizes || flags > EXIST {
             return Err(MapError::Invalid);
@@ -318,12 +322,16 @@ impl Map {
         let found = self.find_exact(key);
         match (&self.kind, found) {
             (Kind::Ring(_) | Kind::Queue { .. }, _) => return Err(MapError::Unsupported),
+            (Kind::Lpm(lpm), _) if !lpm.is_key(key) => return Err(MapError::Invalid),
+            (Kind::Hash(_), _) if no_lock => return Err(MapError::Invalid),
             (Kind::Array, None) => return Err(MapError::TooBig),
             (Kind::Sparse(_), None) if array_index(key).is_none_or(|at| at >= self.spec.max_entries) => {
                 return Err(MapError::TooBig);
             }
             (_, Some(_)) if flags == NO_EXIST => return Err(MapError::Exists),
             (_, None) if flags == EXIST => return Err(MapError::NoEntry),
+            // An array asks for the index first.
+            (Kind::Array, _) if no_lock => return Err(MapError::Invalid),
             _ => {}
         }
         let slot = match (&mut self.kind, found) {
@@ -341,6 +349,9 @@ impl Map {
             }
             _ => return Err(MapError::Unsupported),
         };
+        if let Kind::Lpm(lpm) = &mut self.kind {
+            lpm.set_given(slot, key);
+        }
         if found.is_none() {
             for cpu in 0..self.cpus {
                 let place = self.place(slot, cpu);
@@ -426,7 +437,7 @@ impl Map {
         let index = slot.to_le_bytes();
         let key = match &self.kind {
             Kind::Hash(hash) => hash.key(slot).unwrap_or(&[]),
-            Kind::Lpm(lpm) => lpm.index().key(slot).unwrap_or(&[]),
+            Kind::Lpm(lpm) => lpm.given(slot).unwrap_or(&[]),
             _ => &index[..],
         };
         let len = key.len().min(to.len());

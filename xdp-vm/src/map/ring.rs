@@ -41,7 +41,8 @@ impl Ring {
     pub(crate) fn reserve(&mut self, len: u32) -> Option<u32> {
         let whole = u64::from(HEADER) + u64::from(len).next_multiple_of(8);
         let used = self.producer - self.consumer;
-        if self.open.len() == OPEN_MAX || used + whole > u64::from(self.size) || len >= DISCARDED {
+        // As in the kernel, 8 bytes always stay free.
+        if self.open.len() == OPEN_MAX || used + whole >= u64::from(self.size) || len >= DISCARDED {
             self.lost += 1;
             return None;
         }
@@ -161,6 +162,14 @@ mod tests {
             assert_eq!(ring.pop(), None);
         }
         assert_eq!(ring.lost(), 50);
+    }
+
+    #[test]
+    fn a_ring_is_never_quite_full() {
+        let mut ring = Ring::new(64);
+        assert!(!ring.output(56, |_| ()), "all of it");
+        assert!(ring.output(48, |_| ()));
+        assert!(!ring.output(0, |_| ()));
     }
 
     #[test]

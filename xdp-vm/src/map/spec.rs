@@ -151,6 +151,8 @@ pub struct MapSpec {
     pub data: Vec<u8>,
     /// Programs may not write to it.
     pub read_only: bool,
+    /// Its values have a spin lock, so that updates may ask for it.
+    pub has_lock: bool,
 }
 
 /// `BPF_F_NO_PREALLOC`, `BPF_F_NO_COMMON_LRU`, `BPF_F_NUMA_NODE`, `BPF_F_RDONLY`, `BPF_F_WRONLY`, `BPF_F_ZERO_SEED`,
@@ -179,6 +181,7 @@ impl MapSpec {
             initial: Vec::new(),
             data: Vec::new(),
             read_only: false,
+            has_lock: false,
         }
     }
 
@@ -197,12 +200,15 @@ impl MapSpec {
     pub(crate) fn bytes(&self, cpus: u32) -> u64 {
         let entries = u64::from(self.max_entries);
         let cpus = if self.map_type.is_per_cpu() { u64::from(cpus) } else { 1 };
+        // Prefixes are kept as they were given, too.
+        let given = if self.map_type == MapType::LpmTrie { u64::from(self.key_size) } else { 0 };
         match self.map_type {
             MapType::RingBuf => entries * 2,
             MapType::PerfEventArray => u64::from(super::PERF_RING_BYTES) * 2,
             _ => entries
                 .saturating_mul(self.stride() as u64)
                 .saturating_mul(cpus)
+                .saturating_add(entries.saturating_mul(given))
                 .saturating_add(HashIndex::bytes(u64::from(self.key_size), entries)),
         }
     }

@@ -28,6 +28,20 @@ fn an_array_is_full_from_the_beginning() {
 }
 
 #[test]
+fn a_lock_is_asked_for_only_where_there_is_one() {
+    const LOCK: u64 = 4;
+    let mut hash = map(MapType::Hash, 4, 8, 2);
+    assert_eq!(hash.update(&key(7), &[1; 8], ANY | LOCK), Err(MapError::Invalid));
+    let mut array = map(MapType::Array, 4, 8, 2);
+    assert_eq!(array.update(&key(1), &[1; 8], ANY | LOCK), Err(MapError::Invalid));
+    assert_eq!(array.update(&key(2), &[1; 8], ANY | LOCK), Err(MapError::TooBig), "the index comes first");
+    let spec = MapSpec { has_lock: true, ..MapSpec::new("m", MapType::Hash, 4, 8, 2) };
+    let mut map = Map::new(spec, 1);
+    assert_eq!(map.update(&key(7), &[1; 8], EXIST | LOCK), Err(MapError::NoEntry));
+    assert_eq!(map.update(&key(7), &[1; 8], ANY | LOCK), Ok(()));
+}
+
+#[test]
 fn a_hash_that_is_full_says_so() {
     let mut map = map(MapType::Hash, 4, 4, 2);
     assert_eq!(map.update(&key(7), &key(1), EXIST), Err(MapError::NoEntry));
@@ -65,7 +79,13 @@ fn the_longest_prefix_wins() {
         map.update(&prefix(len, data), &key(value), ANY).unwrap();
     }
     assert_eq!(map.update(&prefix(32, [1; 4]), &key(9), ANY), Err(MapError::NoSpace));
-    assert_eq!(map.update(&prefix(33, [1; 4]), &key(9), ANY), Err(MapError::Invalid));
+    for flags in [ANY, NO_EXIST, EXIST] {
+        assert_eq!(map.update(&prefix(33, [1; 4]), &key(9), flags), Err(MapError::Invalid));
+    }
+    assert_eq!(map.delete(&prefix(33, [1; 4])), Err(MapError::Invalid));
+    assert_eq!(map.keys()[1], prefix(24, [10, 1, 2, 99]), "as it was given");
+    map.update(&prefix(24, [10, 1, 2, 98]), &key(2), EXIST).unwrap();
+    assert_eq!(map.keys()[1], prefix(24, [10, 1, 2, 98]), "last");
     let ask = |map: &Map, len, data| map.lookup(&prefix(len, data)).map(|value| value[0][0]);
     assert_eq!(ask(&map, 32, [10, 1, 2, 5]), Some(4));
     assert_eq!(ask(&map, 32, [10, 1, 2, 6]), Some(2));

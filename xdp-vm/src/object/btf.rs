@@ -195,6 +195,18 @@ impl<'a> Btf<'a> {
         matches!(self.resolve(id), Some(Type::Structure { .. }))
     }
 
+    /// Is it a structure with a spin lock in it? The kernel, too, goes by the type's name.
+    pub(super) fn has_lock(&self, id: u32) -> bool {
+        let is_lock = |id: u32| match self.resolve(id) {
+            // A structure's first word, 12 bytes before its members, is its name.
+            Some(Type::Structure { members, .. }) => {
+                u32_at(self.raw, members - 12).and_then(|name| self.string(name)) == Some("bpf_spin_lock")
+            }
+            _ => false,
+        };
+        self.members(id).is_some_and(|members| members.iter().any(|member| is_lock(member.type_id)))
+    }
+
     /// Bytes of a type.
     pub(super) fn size(&self, id: u32) -> Option<u32> {
         self.size_within(id, DEPTH_MAX)

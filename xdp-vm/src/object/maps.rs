@@ -73,7 +73,10 @@ fn define(btf: &Btf<'_>, name: &str, type_id: u32, outer: bool) -> Result<(MapSp
             "max_entries" => spec.max_entries = number()?,
             "map_flags" => spec.set_flags(number()?),
             "key" => spec.key_size = size()?,
-            "value" => spec.value_size = size()?,
+            "value" => {
+                spec.value_size = size()?;
+                spec.has_lock = btf.pointee(member.type_id).is_some_and(|to| btf.has_lock(to));
+            }
             // Where it lives and how it is pinned is the kernel's business.
             "numa_node" | "pinning" | "map_extra" => {}
             "values" if outer => {
