@@ -31,6 +31,7 @@
 //! | module | concern |
 //! |---|---|
 //! | [`frames`] | seeded frames, and those of captures |
+//! | [`random`] | programs of random instructions |
 //! | [`mod@freeze`] | clock and random helpers made constants |
 //! | [`kernel`] | one witness |
 //! | [`simulated`] | the other |
@@ -40,6 +41,7 @@ pub mod compare;
 pub mod frames;
 pub mod freeze;
 pub mod kernel;
+pub mod random;
 pub mod simulated;
 
 use std::collections::BTreeMap;

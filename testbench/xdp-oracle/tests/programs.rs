@@ -3,8 +3,9 @@
 //! `XDP_ORACLE_SEED` and `XDP_ORACLE_FRAMES` choose other frames. Where bpf(2) is not permitted the tests say so and pass;
 //! with `XDP_ORACLE_REQUIRE=1` they fail instead.
 
-use std::io::Write;
+mod support;
 
+use support::{aloud, permitted, setting};
 use traces::synth::Rng;
 use xdp_oracle::compare::action_name;
 use xdp_oracle::frames::{ADDRESSES, PORTS, captures, seeded};
@@ -21,30 +22,6 @@ const DROP: u32 = 1;
 const PASS: u32 = 2;
 const TX: u32 = 3;
 const REDIRECT: u32 = 4;
-
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    let number = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
-}
-
-/// To standard error itself, which the test harness does not hold back.
-fn aloud(line: &str) {
-    // A line that nobody can read is no reason to fail.
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// May the test go on? If not, it says why.
-fn permitted(name: &str) -> bool {
-    let Err(error) = kernel::permitted() else { return true };
-    let required = std::env::var_os("XDP_ORACLE_REQUIRE").is_some();
-    assert!(!required, "{name}: bpf(2) not permitted: {error}, and XDP_ORACLE_REQUIRE is set");
-    aloud(&format!("xdp-oracle: {name}: SKIPPED: bpf(2) not permitted: {error}"));
-    false
-}
 
 fn image(case: &Case) -> Vec<u8> {
     let path = root().join("xdp-vm/programs").join(case.object);
