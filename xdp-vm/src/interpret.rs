@@ -2,6 +2,7 @@
 
 use crate::bytecode::atomic;
 use crate::call::{Flow, Machine};
+use crate::coverage::Watch;
 use crate::fault::FaultKind;
 use crate::helper::Helper;
 use crate::memory::{CONTEXT, FRAME_BYTES, FRAMES, STACK, handle_address, value_address};
@@ -62,13 +63,14 @@ pub(crate) struct Return {
 }
 
 /// Run from the start of a function until it returns, for at most `budget` instructions.
-pub(crate) fn run(
+pub(crate) fn run<W: Watch>(
     code: &[Insn],
     functions: &[Function],
     entry: u32,
     machine: &mut Machine<'_, '_>,
     calls: &mut Calls,
     budget: u64,
+    watch: &mut W,
 ) -> Result<Return, Stop> {
     // In a variable of its own: it is counted down by each instruction.
     let mut left = budget;
@@ -83,6 +85,7 @@ pub(crate) fn run(
             return Err(Stop { pc, kind: FaultKind::Budget, left });
         }
         left -= 1;
+        watch.at(pc);
         let here = pc;
         pc += 1;
         macro_rules! dst {

@@ -27,6 +27,7 @@
 //! | `object` | ELF, BTF, maps and globals; what belongs to a program; the loader |
 //! | `bytecode`, `op` | instructions as written, and as run |
 //! | `interpret`, `memory`, `fault` | running |
+//! | `coverage` | which instructions have run |
 //! | `helper`, `call` | which helpers there are, what they do |
 //! | `map` | maps |
 //! | `buff`, `verdict`, `network`, `trace` | what is around a program |
@@ -42,6 +43,7 @@ extern crate alloc;
 mod buff;
 mod bytecode;
 mod call;
+mod coverage;
 mod errno;
 mod error;
 mod fault;
@@ -60,6 +62,7 @@ pub use buff::{
     BUFFER_BYTES_MAX, FRAME_BYTES_MIN, LayoutError, META_BYTES_MAX, RESERVED_BYTES, TAILROOM_BYTES, XdpBuff,
 };
 pub use bytecode::RawInsn;
+pub use coverage::{Coverage, CoverageReport, Missed};
 pub use error::{InsnProblem, LoadError, MapProblem, ObjectError, ObjectProblem, Problem, ProblemKind, SourceLine};
 pub use fault::{Fault, FaultKind, FaultReport, Place};
 pub use helper::{Helper, helper_name};

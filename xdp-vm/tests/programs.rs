@@ -511,6 +511,30 @@ fn tables_answer_as_the_kernel_at_their_limits() {
 }
 
 #[test]
+fn coverage_tells_what_did_not_run() {
+    let mut vm = load(object!("echo.o"), Loader::new());
+    let mut coverage = vm.coverage();
+    assert_eq!(vm.covered(&coverage).percent(), 0);
+    let mut see = |vm: &mut Vm, frame: &[u8]| {
+        let mut page = vec![0; 4096];
+        page[256..256 + frame.len()].copy_from_slice(frame);
+        let mut buff = XdpBuff::new(&mut page, 256, frame.len()).unwrap();
+        vm.run_covered(&mut buff, &RxMeta::default(), &mut coverage).verdict
+    };
+    assert_eq!(see(&mut vm, &[0; 60]), Verdict::Pass);
+    assert_eq!(see(&mut vm, &icmp(8, 0)), Verdict::Tx);
+    // The way to an answer passes all that there is. With a frame that is none, most is missed.
+    assert_eq!(vm.covered(&coverage).missed, []);
+    let mut other = vm.coverage();
+    let mut page = vec![0; 4096];
+    vm.run_covered(&mut XdpBuff::new(&mut page, 256, 60).unwrap(), &RxMeta::default(), &mut other);
+    let report = vm.covered(&other);
+    assert!(report.insns > 60 && report.percent() < 20, "{report:?}");
+    let missed = &report.missed[0];
+    assert_eq!((missed.function.as_str(), &*missed.line.as_ref().unwrap().file), ("echo", "bpf.h"));
+}
+
+#[test]
 fn locks_guard_a_pair() {
     let mut vm = load(object!("locked.o"), Loader::new());
     let mut see = |first: u8, len: usize| {

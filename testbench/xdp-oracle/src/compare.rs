@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use xdp_vm::CoverageReport;
+
 use crate::kernel::{Kernel, KernelError};
 use crate::simulated::{Simulated, VmError};
 use crate::{Case, Contents, Input, Records, Seen};
@@ -88,6 +90,8 @@ pub struct Tally {
     pub entries: usize,
     /// Records that were compared.
     pub records: usize,
+    /// Which instructions ran.
+    pub coverage: CoverageReport,
 }
 
 /// Run a case on both and compare everything.
@@ -150,7 +154,10 @@ impl Pair {
         };
         match what {
             Some(what) => Err(difference(case, inputs, inputs.len().saturating_sub(1), frames, last, what)),
-            None => Ok(tally),
+            None => {
+                tally.coverage = self.vm.coverage();
+                Ok(tally)
+            }
         }
     }
 

@@ -26,7 +26,7 @@
 //! - Map definitions in a section `maps`, which libbpf reads no more: `legacy.o`.
 //! - Which entry an LRU map gives up: the kernel's order is approximate. Cases stay below capacity.
 //! - Frames below 14 and above 3,520 bytes: the kernel refuses the former and makes fragments of the latter.
-//! - Instructions run, and faults: what faults here the verifier refuses there, so any fault is a difference.
+//! - Faults: what faults here the verifier refuses there, so any fault is a difference.
 //!
 //! | module | concern |
 //! |---|---|
@@ -82,12 +82,23 @@ pub struct Case {
     pub shape: fn(&mut Rng, &mut Vec<u8>),
     /// Return codes of which each must occur often enough.
     pub returns: &'static [u32],
+    /// It is about one part of the program; that the rest runs is another case's business.
+    pub part: bool,
 }
 
 impl Case {
     /// A program with nothing around it, on frames as they come.
     pub fn new(object: &'static str, program: &'static str, returns: &'static [u32]) -> Self {
-        Self { object, program, also: &[], globals: Vec::new(), entries: Vec::new(), shape: |_, _| (), returns }
+        Self {
+            object,
+            program,
+            also: &[],
+            globals: Vec::new(),
+            entries: Vec::new(),
+            shape: |_, _| (),
+            returns,
+            part: false,
+        }
     }
 
     /// Set an entry of a map.
@@ -108,6 +119,12 @@ impl Case {
     pub fn global(mut self, name: &'static str, value: &[u8]) -> Self {
         self.globals.push((name, value.to_vec()));
         self
+    }
+
+    /// Be about one part of the program.
+    #[must_use]
+    pub fn part(self) -> Self {
+        Self { part: true, ..self }
     }
 
     /// Choose what makes its frames interesting.

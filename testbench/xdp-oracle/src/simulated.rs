@@ -1,6 +1,8 @@
 //! The VM as a witness.
 
-use xdp_vm::{ANY, LoadError, Loader, MapError, MapType, ObjectError, RxMeta, Vm, XdpBuff, XdpObject};
+use xdp_vm::{
+    ANY, Coverage, CoverageReport, LoadError, Loader, MapError, MapType, ObjectError, RxMeta, Vm, XdpBuff, XdpObject,
+};
 
 use crate::{Case, Contents, Entry, Input, Records, Seen};
 
@@ -33,6 +35,7 @@ pub enum VmError {
 /// A program in the VM.
 pub struct Simulated {
     vm: Vm,
+    coverage: Coverage,
     page: Vec<u8>,
     cpu: u32,
 }
@@ -58,7 +61,7 @@ impl Simulated {
             let found = vm.map_mut(map).ok_or(VmError::Absent(map))?;
             found.update(key, &value, ANY).map_err(|error| VmError::Entry { map, error })?;
         }
-        Ok(Self { vm, page: vec![0; PAGE_BYTES], cpu })
+        Ok(Self { coverage: vm.coverage(), vm, page: vec![0; PAGE_BYTES], cpu })
     }
 
     /// Run one frame; a fault in words is no answer that a kernel could give.
@@ -74,12 +77,18 @@ impl Simulated {
         let mut buff = XdpBuff::with_meta(&mut self.page, start, frame.len(), meta.len())
             .map_err(|error| format!("the frame has no room: {error}"))?;
         // Loopback's queue 0, as in the kernel.
-        let outcome = self.vm.run(&mut buff, &RxMeta { ifindex: 1, queue: 0, cpu: self.cpu, now_ns: 0 });
+        let rx = RxMeta { ifindex: 1, queue: 0, cpu: self.cpu, now_ns: 0 };
+        let outcome = self.vm.run_covered(&mut buff, &rx, &mut self.coverage);
         let seen = Seen { returned: outcome.returned, frame: buff.data().to_vec(), meta: buff.metadata().to_vec() };
         match outcome.fault() {
             Some(fault) => Err(self.vm.describe(fault).to_string()),
             None => Ok(seen),
         }
+    }
+
+    /// Which instructions have run. The one thing that only this witness can tell.
+    pub fn coverage(&self) -> CoverageReport {
+        self.vm.covered(&self.coverage)
     }
 
     /// Records emitted since the last call.
