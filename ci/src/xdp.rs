@@ -110,7 +110,10 @@ pub fn oracle() -> Result<()> {
     cargo(&[&["clippy"][..], &package, &["--all-targets", "--", "-D", "warnings"]].concat(), &[])?;
     cargo(&[&["doc"][..], &package, &["--no-deps"]].concat(), &[("RUSTDOCFLAGS", "-D warnings")])?;
     let env: &[(&str, &str)] = if require() { &[("XDP_ORACLE_REQUIRE", "1")] } else { &[] };
-    cargo(&[&["test"][..], &package].concat(), env)
+    cargo(&[&["test"][..], &package].concat(), env)?;
+    // What only the oracle asks of the VM has tests that only run with it.
+    let coverage = ["-p", "xdp-vm", "--features", "coverage", "--test", "programs"];
+    cargo(&[&["test", "--release", "--locked", "-q"][..], &coverage].concat(), &[])
 }
 
 /// What libbpf is built with: a C compiler that finds libelf and zlib, make, pkg-config.

@@ -27,7 +27,7 @@
 //! | `object` | ELF, BTF, maps and globals; what belongs to a program; the loader |
 //! | `bytecode`, `op` | instructions as written, and as run |
 //! | `interpret`, `memory`, `fault` | running |
-//! | `coverage` | which instructions have run |
+//! | `coverage` | which instructions have run; with the feature of that name |
 //! | `helper`, `call` | which helpers there are, what they do |
 //! | `map` | maps |
 //! | `buff`, `verdict`, `network`, `trace` | what is around a program |
@@ -62,6 +62,7 @@ pub use buff::{
     BUFFER_BYTES_MAX, FRAME_BYTES_MIN, LayoutError, META_BYTES_MAX, RESERVED_BYTES, TAILROOM_BYTES, XdpBuff,
 };
 pub use bytecode::RawInsn;
+#[cfg(feature = "coverage")]
 pub use coverage::{Coverage, CoverageReport, Missed};
 pub use error::{InsnProblem, LoadError, MapProblem, ObjectError, ObjectProblem, Problem, ProblemKind, SourceLine};
 pub use fault::{Fault, FaultKind, FaultReport, Place};

@@ -10,7 +10,9 @@ use alloc::vec::Vec;
 use crate::buff::XdpBuff;
 use crate::bytecode::{RawInsn, alu, class, jump, pseudo};
 use crate::call::Machine;
-use crate::coverage::{Coverage, CoverageReport, Missed, Watch};
+use crate::coverage::Watch;
+#[cfg(feature = "coverage")]
+use crate::coverage::{Coverage, CoverageReport, Missed};
 use crate::error::{InsnProblem, MapProblem, Problem, ProblemKind, SourceLine};
 use crate::fault::{Fault, FaultKind, FaultReport};
 use crate::helper::{Helper, gpl_compatible};
@@ -228,33 +230,6 @@ impl Vm {
         self.run_watched(program, buff, meta, &mut ())
     }
 
-    /// As [`Self::run`], and note which instructions run. Slower.
-    pub fn run_covered(&mut self, buff: &mut XdpBuff<'_>, meta: &RxMeta, coverage: &mut Coverage) -> Outcome {
-        self.run_watched(0, buff, meta, coverage)
-    }
-
-    /// For [`Self::run_covered`]: none has run yet.
-    pub fn coverage(&self) -> Coverage {
-        Coverage::new(self.code.len())
-    }
-
-    /// What has run and what has not, of all functions.
-    pub fn covered(&self, coverage: &Coverage) -> CoverageReport {
-        let mut report = CoverageReport::default();
-        for function in &self.functions {
-            let slots = function.span.start..function.span.start + function.span.len;
-            for pc in slots.filter(|&pc| self.code.get(pc).is_some_and(|insn| insn.op != Op::Second)) {
-                report.insns += 1;
-                if !coverage.has(pc) {
-                    let insn = pc - function.span.start;
-                    let (name, line) = (function.name.clone(), function.line(insn));
-                    report.missed.push(Missed { function: name, insn: insn as u32, line });
-                }
-            }
-        }
-        report
-    }
-
     fn run_watched<W: Watch>(&mut self, program: u32, buff: &mut XdpBuff<'_>, meta: &RxMeta, watch: &mut W) -> Outcome {
         let Some(entry) = self.programs.get(program as usize).map(|program| program.function) else {
             return Outcome::new(action::PASS as u32, None, 0);
@@ -406,6 +381,36 @@ impl Vm {
     /// What it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+}
+
+#[cfg(feature = "coverage")]
+impl Vm {
+    /// As [`Self::run`], and note which instructions run. Slower.
+    pub fn run_covered(&mut self, buff: &mut XdpBuff<'_>, meta: &RxMeta, coverage: &mut Coverage) -> Outcome {
+        self.run_watched(0, buff, meta, coverage)
+    }
+
+    /// For [`Self::run_covered`]: none has run yet.
+    pub fn coverage(&self) -> Coverage {
+        Coverage::new(self.code.len())
+    }
+
+    /// What has run and what has not, of all functions.
+    pub fn covered(&self, coverage: &Coverage) -> CoverageReport {
+        let mut report = CoverageReport::default();
+        for function in &self.functions {
+            let slots = function.span.start..function.span.start + function.span.len;
+            for pc in slots.filter(|&pc| self.code.get(pc).is_some_and(|insn| insn.op != Op::Second)) {
+                report.insns += 1;
+                if !coverage.has(pc) {
+                    let insn = pc - function.span.start;
+                    let (name, line) = (function.name.clone(), function.line(insn));
+                    report.missed.push(Missed { function: name, insn: insn as u32, line });
+                }
+            }
+        }
+        report
     }
 }
 

@@ -510,6 +510,7 @@ fn tables_answer_as_the_kernel_at_their_limits() {
     assert_eq!([4, 5, 6, 7].map(|what| ask(7, what, 0)), [4088, 4096, 0, 4088], "waiting, size, read, written");
 }
 
+#[cfg(feature = "coverage")]
 #[test]
 fn coverage_tells_what_did_not_run() {
     let mut vm = load(object!("echo.o"), Loader::new());
