@@ -78,6 +78,8 @@ static long (*const for_each)(void *map, void *callback, void *context, u64 flag
 static void (*const spin_lock)(void *lock) = (void *)93;
 static void (*const spin_unlock)(void *lock) = (void *)94;
 static long (*const loop)(u32 count, void *callback, void *context, u64 flags) = (void *)181;
+static long (*const compare)(const char *text, u32 len, const char *constant) = (void *)182;
+static u64 (*const get_buff_len)(void *ctx) = (void *)188;
 static long (*const load_bytes)(void *ctx, u32 offset, void *to, u32 len) = (void *)189;
 static long (*const store_bytes)(void *ctx, u32 offset, void *from, u32 len) = (void *)190;
 

@@ -534,7 +534,8 @@ impl Machine<'_, '_> {
         for (at, mine) in one.iter().enumerate() {
             let [theirs] = self.mem.load(other + at as u64)?;
             if *mine != theirs {
-                return value((i64::from(*mine) - i64::from(theirs)).cast_unsigned());
+                // Linux's own strncmp, which x86 uses, answers no more than the sign.
+                return value(if *mine < theirs { -1i64 } else { 1 }.cast_unsigned());
             }
             if theirs == 0 {
                 break;

@@ -84,6 +84,7 @@ fn no_program_of_ours_allocates_for_a_frame() {
         "inner.o": "inner";
         "tables.o": "tables";
         "locked.o": "locked";
+        "borders.o": "borders";
         "atomics.o": "atomics";
         "signed.o": "with_sign";
         "legacy.o": "legacy";

@@ -71,7 +71,7 @@ fn strings_compare() {
             &stack(3, -16),
             &[call(182)],
         ];
-        (answer(&code.concat()) as i64).signum()
+        answer(&code.concat()).cast_signed()
     };
     assert_eq!(compare(b"abc\0", b"abc\0", 4), 0);
     assert_eq!(compare(b"abc\0", b"abd\0", 4), -1);

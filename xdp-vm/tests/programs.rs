@@ -536,6 +536,50 @@ fn coverage_tells_what_did_not_run() {
 }
 
 #[test]
+fn borders_go_so_far() {
+    let mut vm = load(object!("borders.o"), Loader::new());
+    let mut frame: Vec<u8> = (0..60).collect();
+    let mut ask = |what: u8, by: i16, text: &[u8; 8]| {
+        frame[0] = what;
+        frame[2..4].copy_from_slice(&by.to_le_bytes());
+        frame[4..12].copy_from_slice(text);
+        let (outcome, after, meta) = run_meta(&mut vm, &frame, RxMeta::default());
+        (outcome.returned.cast_signed(), after.len(), meta)
+    };
+    let none = Vec::new;
+    const INVALID: i32 = -22;
+    const ACCESS: i32 = -13;
+    const REFUSED: (i32, usize) = (INVALID, 60);
+    // A head of 14 to 60 + 256 - 40 bytes; metadata of 216, a multiple of 4; a tail up to 3,520.
+    for (what, by, want) in [
+        (0, 46, (0, 14)),
+        (0, 47, REFUSED),
+        (0, -216, (0, 276)),
+        (0, -217, REFUSED),
+        (2, -46, (0, 14)),
+        (2, -47, REFUSED),
+        (2, 3460, (0, 3520)),
+        (2, 3461, REFUSED),
+        (1, -217, REFUSED),
+        (1, 4, REFUSED),
+        (1, -3, (ACCESS, 60)),
+    ] {
+        let (answer, len, meta) = ask(what, by, b"........");
+        assert_eq!(((answer, len), meta), (want, none()), "{what}, {by}");
+    }
+    let (answer, len, meta) = ask(1, -216, b"........");
+    assert_eq!((answer, len, meta.len()), (0, 60, 216));
+    assert_eq!(ask(3, -208, b"metadata"), (0, 268, b"metadata".to_vec()));
+    assert_eq!(ask(3, -209, b"metadata"), (INVALID, 60, b"metadata".to_vec()));
+    assert_eq!([ask(4, 52, b"........"), ask(4, 53, b"........")], [(0, 60, none()), (INVALID, 60, none())]);
+    assert_eq!([ask(5, 52, b"........"), ask(5, 53, b"........")], [(0, 60, none()), (INVALID, 60, none())]);
+    assert_eq!(ask(6, 0, b"........").0, 60);
+    // Compared with "onic": by sign, up to the end of either.
+    let texts = [b"onic\0...", b"onid\0...", b"onib\0...", b"oni\0....", b"onic....", b"\xffnic\0..."];
+    assert_eq!(texts.map(|text| ask(7, 0, text).0), [0, 1, -1, -1, 1, 1]);
+}
+
+#[test]
 fn locks_guard_a_pair() {
     let mut vm = load(object!("locked.o"), Loader::new());
     let mut see = |first: u8, len: usize| {

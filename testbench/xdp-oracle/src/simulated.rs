@@ -71,7 +71,8 @@ impl Simulated {
     pub fn run(&mut self, input: &Input) -> Result<Seen, String> {
         let start = HEADROOM_BYTES;
         let (meta, frame) = (input.meta(), input.frame());
-        self.page.fill(0xa5);
+        // Each run of the kernel's has a page of its own, cleared.
+        self.page.fill(0);
         self.page[start - meta.len()..start].copy_from_slice(meta);
         self.page[start..start + frame.len()].copy_from_slice(frame);
         let mut buff = XdpBuff::with_meta(&mut self.page, start, frame.len(), meta.len())

@@ -118,6 +118,7 @@ cases! {
     df => Case::new("df.o", "df", &[PASS]);
     tables => Case::new("tables.o", "tables", &[0, 1]).shape(|rng, frame| two_random_bytes(rng, frame));
     rings => Case::new("tables.o", "tables", &[0]).part().shape(|rng, frame| frame[..2].copy_from_slice(&[0x38 | rng.below(8) as u8, rng.below(8) as u8]));
+    borders => Case::new("borders.o", "borders", &[0, 1]).shape(|rng, frame| move_borders(rng, frame));
     atomics => Case::new("atomics.o", "atomics", &[DROP, PASS, TX]).shape(|rng, frame| frame[..14].copy_from_slice(&rng.bytes(14)));
     locked => Case::new("locked.o", "locked", &[DROP, PASS, TX]).shape(|rng, frame| two_random_bytes(rng, frame));
     with_sign => Case::new("signed.o", "with_sign", &[DROP, PASS, TX]).shape(two_operands);
@@ -210,6 +211,25 @@ fn tunnels_end(rng: &mut Rng, frame: &mut Vec<u8>) {
             // Nothing behind the outer header: just long enough to lose it.
             frame.truncate(34);
         }
+    }
+}
+
+/// By little, by about as much as there is room, by anything; and words that `borders` knows or nearly knows.
+fn move_borders(rng: &mut Rng, frame: &mut [u8]) {
+    let len = frame.len() as i64;
+    let edge = *rng.pick(&[-len, 14 - len, 14, len, 3520 - len, -216, -256, -252, -255, 216, 256, len - 8, 0xffff]);
+    let near = edge + rng.between(0, 8) as i64 - 4;
+    let by = *rng.pick(&[near, near, rng.clone().between(0, 64) as i64 - 32, rng.clone().next_u64() as i64]);
+    frame[0] = rng.below(8) as u8;
+    frame[2..4].copy_from_slice(&(by as i16).to_le_bytes());
+    if rng.one_in(2) {
+        frame[4..12].copy_from_slice(*rng.pick(&[
+            b"onic\0\0\0\0",
+            b"onic-sim",
+            b"oni\0abcd",
+            b"onid\0\0\0\0",
+            b"\xffnic\0\0\0\0",
+        ]));
     }
 }
 
