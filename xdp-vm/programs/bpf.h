@@ -28,13 +28,16 @@ enum map_type {
 	PERCPU_HASH = 5,
 	PERCPU_ARRAY = 6,
 	LRU_HASH = 9,
+	LRU_PERCPU_HASH = 10,
 	LPM_TRIE = 11,
 	ARRAY_OF_MAPS = 12,
+	HASH_OF_MAPS = 13,
 	DEVMAP = 14,
 	CPUMAP = 16,
 	XSKMAP = 17,
 	QUEUE = 22,
 	STACK = 23,
+	DEVMAP_HASH = 25,
 	RINGBUF = 27,
 };
 
@@ -82,6 +85,7 @@ static long (*const compare)(const char *text, u32 len, const char *constant) = 
 static u64 (*const get_buff_len)(void *ctx) = (void *)188;
 static long (*const load_bytes)(void *ctx, u32 offset, void *to, u32 len) = (void *)189;
 static long (*const store_bytes)(void *ctx, u32 offset, void *from, u32 len) = (void *)190;
+static void *(*const map_lookup_percpu)(void *map, const void *key, u32 cpu) = (void *)195;
 
 // The packet's bytes from `offset` on, if there are `len` of them.
 INLINE void *packet(struct xdp_md *ctx, u64 offset, u64 len)

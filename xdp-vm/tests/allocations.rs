@@ -85,6 +85,8 @@ fn no_program_of_ours_allocates_for_a_frame() {
         "tables.o": "tables";
         "locked.o": "locked";
         "borders.o": "borders";
+        "callbacks.o": "callbacks";
+        "shelves.o": "shelved";
         "atomics.o": "atomics";
         "signed.o": "with_sign";
         "legacy.o": "legacy";

@@ -579,6 +579,62 @@ fn borders_go_so_far() {
     assert_eq!(texts.map(|text| ask(7, 0, text).0), [0, 1, -1, -1, 1, 1]);
 }
 
+/// Run on a frame that begins so; what was returned.
+fn returned(vm: &mut Vm, first: &[u8]) -> i32 {
+    let mut frame = vec![0; 60];
+    frame[..first.len()].copy_from_slice(first);
+    run_meta(vm, &frame, RxMeta::default()).0.returned.cast_signed()
+}
+
+#[test]
+fn callbacks_end_early_or_not() {
+    let mut vm = load(object!("callbacks.o"), Loader::new());
+    let mut sum = 0;
+    // Operation, key, number, where to stop, value; the answer, and what the callbacks add up.
+    let mut ask = |vm: &mut Vm, [operation, key, value]: [u8; 3], number: u16, stop: u16| {
+        let answer =
+            returned(vm, &[&[operation, key][..], &number.to_le_bytes(), &stop.to_le_bytes(), &[value]].concat());
+        let all = word(vm.map(".bss").unwrap(), 0).unwrap();
+        (answer, all - std::mem::replace(&mut sum, all))
+    };
+    for array in [0, 1] {
+        assert_eq!(ask(&mut vm, [array, 0, 0], 0, 999), (8, 28), "0 to 7");
+        assert_eq!(ask(&mut vm, [array, 0, 0], 0, 5), (3, 6), "each value is 1 now: 1, then 3, then 6");
+    }
+    for (key, value) in [(1, 10), (2, 20), (3, 30)] {
+        assert_eq!(ask(&mut vm, [2, key, value], 0, 0), (0, 0));
+    }
+    assert_eq!(ask(&mut vm, [5, 0, 0], 0, 0), (3, (10 ^ 1) + (20 ^ 2) + (30 ^ 3)));
+    assert_eq!(ask(&mut vm, [6, 0, 0], 0, 0), (3, 0), "those with odd keys are gone");
+    assert_eq!(ask(&mut vm, [5, 0, 0], 0, 0), (1, 22 ^ 2));
+    assert_eq!(ask(&mut vm, [7, 0, 0], 0, 0), (-22, 0), "flags");
+    assert_eq!(ask(&mut vm, [8, 0, 0], 10, 999), (10, 45));
+    assert_eq!(ask(&mut vm, [8, 0, 0], 10, 3), (4, 6));
+    assert_eq!([2, 3].map(|over| ask(&mut vm, [9, 0, 0], over, 0)), [(3, 3), (-7, 0)], "2^23 times at most");
+    assert_eq!(ask(&mut vm, [10, 0, 0], 5, 9), (-22, 0), "flags");
+    assert_eq!(ask(&mut vm, [11, 0, 0], 3, 9), (3, (1 + 2) + 1), "0, 1 and 2 rounds, of which the last adds 0 and 1");
+}
+
+#[test]
+fn shelves_hold_maps_and_cpus() {
+    let mut vm = load(object!("shelves.o"), Loader::new().cpus(2));
+    const DROP: i32 = 1;
+    const PASS: i32 = 2;
+    const REDIRECT: i32 = 4;
+    let mut ask = |first: [u8; 4]| returned(&mut vm, &first);
+    assert_eq!([ask([0, 1, 2, 7]), ask([0, 5, 2, 7]), ask([0, 1, 4, 7])], [PASS, DROP, 0], "no shelf; nothing on it");
+    // Created, found; not there to be replaced; taken out, once.
+    assert_eq!([ask([2, 9, 0, 5]), ask([2, 9, 0, 6]), ask([2, 8, 2, 5])], [0, PASS, -2]);
+    assert_eq!([ask([3, 8, 0, 0]), ask([4, 0, 3, 50]), ask([4, 0, 4, 50])], [-2, PASS, 0]);
+    assert_eq!([0, 1, 2].map(|cpu| ask([5, cpu, 3, 0])), [PASS, PASS, DROP], "two CPUs");
+    assert_eq!([ask([6, 3, 1, 3]), ask([6, 3, 1, 32]), ask([7, 3, 0, 0])], [3, 0, DROP], "no device yet");
+    vm.map_mut("devices").unwrap().update(&0x103u32.to_le_bytes(), &[8, 0, 0, 0, 0, 0, 0, 0], ANY).unwrap();
+    assert_eq!(returned(&mut vm, &[6, 3, 1, 3]), REDIRECT);
+    assert_eq!(word(vm.map("first_shelf").unwrap(), 2), Some(7));
+    assert_eq!(numbers(vm.map("recent").unwrap().lookup(&9u32.to_le_bytes()).unwrap()[0]), [11]);
+    assert_eq!(word(vm.map(".bss").unwrap(), 0), Some(50), "seen on CPU 0, nothing on CPU 1");
+}
+
 #[test]
 fn locks_guard_a_pair() {
     let mut vm = load(object!("locked.o"), Loader::new());

@@ -118,6 +118,8 @@ cases! {
     df => Case::new("df.o", "df", &[PASS]);
     tables => Case::new("tables.o", "tables", &[0, 1]).shape(|rng, frame| two_random_bytes(rng, frame));
     rings => Case::new("tables.o", "tables", &[0]).part().shape(|rng, frame| frame[..2].copy_from_slice(&[0x38 | rng.below(8) as u8, rng.below(8) as u8]));
+    callbacks => Case::new("callbacks.o", "callbacks", &[0, 1, PASS]).shape(|rng, frame| callbacks_called(rng, frame));
+    shelved => shelves();
     borders => Case::new("borders.o", "borders", &[0, 1]).shape(|rng, frame| move_borders(rng, frame));
     atomics => Case::new("atomics.o", "atomics", &[DROP, PASS, TX]).shape(|rng, frame| frame[..14].copy_from_slice(&rng.bytes(14)));
     locked => Case::new("locked.o", "locked", &[DROP, PASS, TX]).shape(|rng, frame| two_random_bytes(rng, frame));
@@ -231,6 +233,28 @@ fn move_borders(rng: &mut Rng, frame: &mut [u8]) {
             b"\xffnic\0\0\0\0",
         ]));
     }
+}
+
+fn callbacks_called(rng: &mut Rng, frame: &mut [u8]) {
+    frame[..7].copy_from_slice(&rng.bytes(7));
+    if rng.one_in(2) {
+        // Small enough to end early.
+        frame[5] = 0;
+    }
+}
+
+/// One shelf under two keys, and loopback under two keys of eight.
+fn shelves() -> Case {
+    Case::new("shelves.o", "shelved", &[ABORTED, DROP, PASS, REDIRECT])
+        .entry("shelves", &words(&[4]), Entry::Map("first_shelf"))
+        .value("devices", &words(&[3]), &words(&[1, 0]))
+        .value("devices", &words(&[0x103]), &words(&[1, 0]))
+        .shape(|rng, frame| {
+            frame[..4].copy_from_slice(&rng.bytes(4));
+            if rng.one_in(2) {
+                frame[1] = *rng.pick(&[0, 1, 2, 3, 4]);
+            }
+        })
 }
 
 /// Two numbers where `with_sign` looks for them, each of any size and now and then an edge, and room for its results.
