@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::sync::Once;
+
 use support::{aloud, permitted, setting};
 use traces::synth::Rng;
 use xdp_oracle::compare::action_name;
@@ -16,6 +18,9 @@ const FRAMES: usize = 3000;
 
 /// Each return code of a case must occur so often.
 const RETURNS_MIN: usize = 30;
+
+/// That there are none is said once.
+static CAPTURES: Once = Once::new();
 
 /// And so many percent of its instructions must run.
 const COVERAGE_MIN: usize = 95;
@@ -43,7 +48,7 @@ fn agree(test: &str, case: &Case) {
     let folder = root().join("../shared/captures/open");
     match captures(&folder) {
         Ok(found) => inputs.extend(found),
-        Err(_) => aloud(&format!("xdp-oracle: {test}: captures SKIPPED: ../shared/captures/open is not there")),
+        Err(_) => CAPTURES.call_once(|| aloud("xdp-oracle: captures SKIPPED: ../shared/captures/open is not there")),
     }
     let repro = format!(
         "XDP_ORACLE_SEED={seed:#x} XDP_ORACLE_FRAMES={count} cargo test -p xdp-oracle --test programs -- --exact {test}"
