@@ -59,6 +59,21 @@ pub fn permitted() -> Result<(), libbpf_rs::Error> {
     }
 }
 
+/// A kernel's version: 6.18 is `(6, 18)`.
+pub type Version = (u32, u32);
+
+/// The running kernel, as `uname -r` has it, and its version.
+///
+/// # Errors
+/// The system's.
+pub fn release() -> Result<(String, Version), KernelError> {
+    let system = |error| KernelError::System { step: "read the kernel's release", error };
+    let text = std::fs::read_to_string("/proc/sys/kernel/osrelease").map_err(system)?;
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    Ok((text.trim().to_string(), version))
+}
+
 /// Pin this thread to the first CPU that it may use; that CPU.
 ///
 /// # Errors

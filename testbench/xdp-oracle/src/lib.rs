@@ -84,21 +84,26 @@ pub struct Case {
     pub returns: &'static [u32],
     /// It is about one part of the program; that the rest runs is another case's business.
     pub part: bool,
+    /// The first kernel that has what the program needs.
+    pub since: kernel::Version,
 }
 
 impl Case {
+    const EMPTY: Self = Self {
+        object: "",
+        program: "",
+        also: &[],
+        globals: Vec::new(),
+        entries: Vec::new(),
+        shape: |_, _| (),
+        returns: &[],
+        part: false,
+        since: (5, 15),
+    };
+
     /// A program with nothing around it, on frames as they come.
     pub fn new(object: &'static str, program: &'static str, returns: &'static [u32]) -> Self {
-        Self {
-            object,
-            program,
-            also: &[],
-            globals: Vec::new(),
-            entries: Vec::new(),
-            shape: |_, _| (),
-            returns,
-            part: false,
-        }
+        Self { object, program, returns, ..Self::EMPTY }
     }
 
     /// Set an entry of a map.
@@ -125,6 +130,12 @@ impl Case {
     #[must_use]
     pub fn part(self) -> Self {
         Self { part: true, ..self }
+    }
+
+    /// Need a kernel of this version or a newer one.
+    #[must_use]
+    pub fn since(self, since: kernel::Version) -> Self {
+        Self { since, ..self }
     }
 
     /// Choose what makes its frames interesting.

@@ -14,10 +14,13 @@ const SEED: u64 = 0x0dd5_eed5;
 const PROGRAMS: u64 = 200;
 const FRAMES: usize = 32;
 
+/// The first kernel with version 4 of the instruction set.
+const SINCE: kernel::Version = (6, 6);
+
 #[test]
 fn random_programs_agree() {
     let test = "random_programs_agree";
-    if !permitted(test) {
+    if !permitted(test, SINCE) {
         return;
     }
     let seed = setting("XDP_ORACLE_SEED").unwrap_or(SEED);
