@@ -17,7 +17,7 @@ use models::observation::Observation;
 use models::time::Time;
 use regs::{FuncId, PortId};
 
-use crate::card::{Card, Choice, WireFrame};
+use crate::card::{Choice, WireFrame};
 use crate::frames;
 use crate::run::{HostFrame, InFrame, Run, RunError, Setup, Sink};
 
@@ -133,20 +133,6 @@ pub fn setup(check_memory: bool) -> Setup {
     Setup { check_memory, ..Setup::default() }
 }
 
-/// A whole run, from power-up to quiet: seconds of its stretches. Nobody asks what the monitors saw.
-///
-/// # Errors
-/// [`RunError`].
-fn whole_run(mut card: Box<dyn Card>, setup: &Setup, wire: &[InFrame]) -> Result<Vec<f64>, RunError> {
-    card.observe(false);
-    let mut sink = Counting::start(wire.len());
-    let mut run = Run::start(card, setup)?;
-    run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
-    let stretches = sink.end();
-    run.finish()?;
-    Ok(stretches)
-}
-
 /// What a steady run costs: time and heap allocations, bring-up and a warm-up left out.
 #[derive(Clone, Debug)]
 pub struct Steady {
@@ -244,7 +230,7 @@ mod with_rtl {
     use crate::card::beats::RtlConfig;
     use crate::card::hybrid::HybridCard;
     use crate::card::rtl::RtlCard;
-    use crate::card::{Knobs, qdma_config};
+    use crate::card::{Card, Knobs, qdma_config};
 
     /// One frame length, opponents taking turns.
     #[derive(Clone, Debug)]
@@ -377,6 +363,20 @@ mod with_rtl {
         };
         played.map_err(|stopped| anyhow!("{stopped:?}"))?;
         Ok(stopwatch.stretches)
+    }
+
+    /// A whole run, from power-up to quiet: seconds of its stretches. Nobody asks what the monitors saw.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    fn whole_run(mut card: Box<dyn Card>, setup: &Setup, wire: &[InFrame]) -> Result<Vec<f64>, RunError> {
+        card.observe(false);
+        let mut sink = Counting::start(wire.len());
+        let mut run = Run::start(card, setup)?;
+        run.replay(&mut wire.iter(), &mut [].iter(), &mut sink)?;
+        let stretches = sink.end();
+        run.finish()?;
+        Ok(stretches)
     }
 
     /// Measure one length, `rounds` times, opponents taking turns.
