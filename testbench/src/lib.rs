@@ -36,3 +36,4 @@ pub mod shape;
 pub mod vectors;
 pub mod waves;
 pub mod workers;
+pub mod xdp;

@@ -49,6 +49,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Look: the vendor driver's known faults, each made again and caught; and drivers without fault, in silence
     Gallery(GalleryArgs),
+    /// Look: compiled XDP programs: what an object holds, what frames become of it, which helpers there are
+    Xdp(XdpArgs),
     /// Look: JSON schema of a command's --json output
     Schema(SchemaArgs),
     /// Own RTL: the cache of Verilated tops
@@ -352,6 +354,77 @@ pub struct HashArgs {
     /// With `check`: upstream, corrected, or rtl (our hash block under Verilator)
     #[arg(long, default_value = "corrected")]
     pub profile: String,
+    /// One JSON object to stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `onic xdp`.
+#[derive(Args, Clone, Debug)]
+#[command(disable_help_subcommand = true)]
+pub struct XdpArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: XdpCommand,
+}
+
+/// What `onic xdp` does.
+#[derive(Subcommand, Clone, Debug)]
+pub enum XdpCommand {
+    /// Programs of an object file: sections, instructions, maps, helpers, and what keeps one from being loaded
+    List {
+        /// Object file of clang -O2 -g -target bpf
+        object: PathBuf,
+        /// One JSON object to stdout
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a program on captured frames, without a card: verdicts, maps, a capture of what became of them
+    Run(Box<XdpRunArgs>),
+    /// Helpers and map types that programs may use here
+    Helpers {
+        /// One JSON object to stdout
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `onic xdp run`.
+#[derive(Args, Clone, Debug)]
+pub struct XdpRunArgs {
+    /// Object file; the program's function too if it holds several
+    #[arg(value_name = "OBJ[:PROG]")]
+    pub object: String,
+    /// Captures, one after the other; `-` is standard input
+    #[arg(required = true, num_args = 1.., value_name = "CAPTURE")]
+    pub captures: Vec<String>,
+    /// Write the frames as the program left them, each with its verdict (epb_verdict)
+    #[arg(short, long, value_name = "FILE.pcapng")]
+    pub out: Option<PathBuf>,
+    /// With --out: write each frame as it came too, on interface0; as it left, on interface1
+    #[arg(long, requires = "out")]
+    pub before: bool,
+    /// Set an entry of a map first; numbers, addresses, prefixes, hex:BYTES, program names
+    #[arg(long = "map", value_name = "NAME[KEY]=VALUE")]
+    pub maps: Vec<String>,
+    /// Entries of a map
+    #[arg(long = "map-size", value_name = "NAME=N")]
+    pub map_sizes: Vec<String>,
+    /// Write the maps as JSON at the end; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub dump_maps: Option<PathBuf>,
+    /// The queue that frames come in on, and the CPU that looks at it
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub queue: u32,
+    /// The interface that frames come in on
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub ifindex: u32,
+    /// CPUs: values of per-CPU maps
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cpus: u32,
+    /// Where random numbers begin
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
     /// One JSON object to stdout
     #[arg(long)]
     pub json: bool,

@@ -36,6 +36,7 @@ mod rtl;
 mod schema;
 mod table;
 mod test;
+mod xdp;
 
 use clap::FromArgMatches;
 
@@ -100,5 +101,6 @@ fn dispatch(asked: &Command) -> Result<Exit, Failure> {
         Command::Bench(args) => bench::run(args),
         Command::Gallery(args) => gallery::run(args),
         Command::Console(args) => console::run(args),
+        Command::Xdp(args) => xdp::run(args),
     }
 }

@@ -9,7 +9,7 @@ use super::args::SchemaArgs;
 use super::exit::{Exit, Failure};
 
 /// Commands with `--json`, and their schemas.
-const SCHEMAS: [(&str, &str); 8] = [
+const SCHEMAS: [(&str, &str); 9] = [
     ("replay", include_str!("schema/replay.json")),
     ("gen", include_str!("schema/gen.json")),
     ("golden", include_str!("schema/golden.json")),
@@ -18,6 +18,7 @@ const SCHEMAS: [(&str, &str); 8] = [
     ("regs", include_str!("schema/regs.json")),
     ("info", include_str!("schema/info.json")),
     ("gallery", include_str!("schema/gallery.json")),
+    ("xdp", include_str!("schema/xdp.json")),
 ];
 
 pub(super) fn run(args: &SchemaArgs) -> Result<Exit, Failure> {
