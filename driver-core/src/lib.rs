@@ -35,6 +35,7 @@
 //! | `ring` | our side of a queue |
 //! | `napi` | when it is polled |
 //! | `hook` | who sees its frames first |
+//! | `xdp` | compiled XDP programs as hooks |
 //! | `pool` | where a receive queue's pages come from and go back to |
 //! | `rss` | which queue a frame goes to |
 //! | `ethtool` | settings as people ask for them |
@@ -65,6 +66,7 @@ pub mod statistics;
 mod sync;
 mod tables;
 mod wait;
+pub mod xdp;
 
 pub use bringup::Step;
 pub use card_errors::{CardErrors, Leaf};

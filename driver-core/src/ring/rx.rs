@@ -168,6 +168,11 @@ impl<P: Platform, S: PageSource<P::Dma>> RxQueue<P, S> {
         self.counters
     }
 
+    /// Where in a page the card writes, and the longest frame.
+    pub fn geometry(&self) -> BufferGeometry {
+        self.geometry
+    }
+
     /// Where its pages come from.
     pub fn source(&self) -> &S {
         &self.source
