@@ -140,7 +140,7 @@ fn what_the_verifier_would_refuse_is_aborted_and_told() {
 #[test]
 fn no_target_and_no_action_are_counted_apart_from_faults() {
     let mut program = program!("steer.o", Loader::new());
-    // 9 returns XDP_REDIRECT without a target, 200 is no action, 0xff… neither.
+    // 9 returns XDP_REDIRECT without a target, 200 is no action.
     let (_, counters, _) = run(&mut program, &[steered(9, 0), steered(200, 0)]);
     assert_eq!((counters.xdp_aborted, program.counters().invalid, program.counters().faults), (2, 2, 0));
 }

@@ -524,7 +524,7 @@ impl Sink {
 
     /// One more edge of a beat on hold, with `tready` low as it is: less to do than for [`Sink::step`], and most edges of a
     /// stream whose reader is slow. That the beat is still offered is seen here, and that it is still the same by the
-    /// [`Sink::step`] or [`Sink::look`] that ends the wait.
+    /// [`Sink::step`] or [`Sink::look`] that ends the wait; a change that is undone before that is not seen.
     ///
     /// # Errors
     /// [`ProtocolError`].

@@ -136,6 +136,19 @@ fn what_can_t_be_asked_is_refused_with_the_reason() {
 }
 
 #[test]
+fn an_output_takes_the_place_of_no_input() {
+    let folder = Folder::new();
+    let bytes = capture(&[steered(0, 0)]);
+    let name = folder.file("in.pcapng", &bytes);
+    for output in ["--out", "--dump-maps"] {
+        folder.onic(&["xdp", "run", &object("pass.o"), &name, output, "./in.pcapng"]).code(2).says("would be lost");
+    }
+    assert_eq!(folder.read("in.pcapng"), bytes);
+    folder.onic(&["xdp", "run", &object("pass.o"), "missing.pcap", "--out", "out.pcapng"]).code(2).says("missing.pcap");
+    assert!(!folder.path("out.pcapng").exists());
+}
+
+#[test]
 fn nothing_to_run_is_no_success() {
     let folder = Folder::new();
     let name = folder.file("in.pcapng", &capture(&[]));

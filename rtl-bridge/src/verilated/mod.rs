@@ -115,10 +115,11 @@ impl Simulation {
         name: &str,
         options: &Options,
     ) -> Result<Simulation, SimulationError> {
+        // First of all: making a top set a context, even where it failed and nothing is left of it.
+        entered::forget();
         let top_ref = top.as_ref().ok_or_else(|| SimulationError::Construction(name.to_string()))?;
         let ports = (0..top_ref.port_count()).map(|index| PortInfo::new(ffi::describe_port(top_ref, index))).collect();
         let raw = top.as_mut_ptr();
-        entered::forget();
         let mut simulation = Simulation {
             top,
             raw,

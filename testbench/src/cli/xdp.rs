@@ -131,6 +131,7 @@ fn run_program(args: &XdpRunArgs) -> Result<Exit, Failure> {
         return Err(Failure::from(error).hint(format!("--cpus {}", args.queue.saturating_add(1))));
     }
     let mut subject = Subject::load(&ObjectSpec::from(args.object.as_str()), &setup(args)?).map_err(refused)?;
+    check_files(args)?;
     let mut out = args.out.as_deref().map(|path| Output::create(path, args.before)).transpose()?;
     let (mut tally, mut skips) = (Tally::default(), Skips { count: 0, shown: Vec::new() });
     for capture in &args.captures {
@@ -158,6 +159,30 @@ fn run_program(args: &XdpRunArgs) -> Result<Exit, Failure> {
         (true, 0, 0) => Exit::NothingCompared,
         (true, 0, _) => Exit::Agreed,
     })
+}
+
+/// Inputs that can't be read are told before an output is begun, and no output takes the place of an input.
+fn check_files(args: &XdpRunArgs) -> Result<(), Failure> {
+    let files = || args.captures.iter().filter(|name| *name != "-");
+    for name in files() {
+        File::open(name).with_context(|| name.clone())?;
+    }
+    for out in [&args.out, &args.dump_maps].into_iter().flatten() {
+        if let Ok(place) = out.canonicalize()
+            && let Some(name) = files().find(|name| Path::new(name).canonicalize().is_ok_and(|input| input == place))
+        {
+            let error = anyhow!("{} is the capture {name} itself, which would be lost", out.display());
+            return Err(Failure::from(error).hint("another name for --out or --dump-maps"));
+        }
+    }
+    if args.out.as_deref() == Some(Path::new("-")) {
+        return Err(Failure::from(anyhow!("--out - : a capture is written to a file")).hint("--out FILE.pcapng"));
+    }
+    if args.json && args.dump_maps.as_deref() == Some(Path::new("-")) {
+        let error = anyhow!("--json and --dump-maps - both want standard output");
+        return Err(Failure::from(error).hint("--json holds the maps"));
+    }
+    Ok(())
 }
 
 fn setup(args: &XdpRunArgs) -> Result<Setup, Failure> {

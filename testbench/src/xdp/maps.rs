@@ -62,7 +62,7 @@ pub enum SettingError {
         why: String,
     },
     /// The map refuses the entry.
-    #[error("map {map} refuses [{key}]: {why:?}")]
+    #[error("map {map} refuses [{key}]: {why}")]
     Refused {
         /// The map.
         map: String,

@@ -226,7 +226,8 @@ fn move_borders(rng: &mut Rng, frame: &mut [u8]) {
     let len = frame.len() as i64;
     let edge = *rng.pick(&[-len, 14 - len, 14, len, 3520 - len, -216, -256, -252, -255, 216, 256, len - 8, 0xffff]);
     let near = edge + rng.between(0, 8) as i64 - 4;
-    let by = *rng.pick(&[near, near, rng.clone().between(0, 64) as i64 - 32, rng.clone().next_u64() as i64]);
+    let (little, any) = (rng.between(0, 64) as i64 - 32, rng.next_u64() as i64);
+    let by = *rng.pick(&[near, near, little, any]);
     frame[0] = rng.below(8) as u8;
     frame[2..4].copy_from_slice(&(by as i16).to_le_bytes());
     if rng.one_in(2) {
