@@ -128,6 +128,16 @@ struct icmp {
 	u16 csum, id, sequence;
 };
 
+// The IPv4 header of an untagged frame, if it is one. The Ethernet header lies right before it.
+INLINE struct ipv4 *datagram(struct xdp_md *ctx)
+{
+	struct ether *ether = packet(ctx, 0, sizeof(*ether));
+	if (!ether || ether->type != BE16(ETHER_IPV4))
+		return 0;
+	struct ipv4 *ip = packet(ctx, sizeof(*ether), sizeof(*ip));
+	return ip && ip->version_len >> 4 == 4 ? ip : 0;
+}
+
 // A checksum after one of the 16-bit words below it has changed (RFC 1624, equation 3). Byte order is of no matter, if it
 // is the same for all three.
 INLINE u16 mend(u16 csum, u16 old, u16 new)

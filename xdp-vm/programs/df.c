@@ -53,11 +53,8 @@ SEC("xdp") int df(struct xdp_md *ctx)
 	struct statistics *total = map_lookup(&statistics, &only);
 	if (!total)
 		return XDP_ABORTED;
-	struct ether *ether = packet(ctx, 0, sizeof(*ether));
-	if (!ether || ether->type != BE16(ETHER_IPV4))
-		return XDP_PASS;
-	struct ipv4 *ip = packet(ctx, sizeof(*ether), sizeof(*ip));
-	if (!ip || ip->version_len >> 4 != 4)
+	struct ipv4 *ip = datagram(ctx);
+	if (!ip)
 		return XDP_PASS;
 	u16 fragment = BE16(ip->fragment);
 	u32 is_fragment = (fragment & (IP_MF | IP_OFFSET)) != 0;

@@ -7,12 +7,10 @@ u64 answered;
 
 SEC("xdp") int echo(struct xdp_md *ctx)
 {
-	struct ether *ether = packet(ctx, 0, sizeof(*ether));
-	if (!ether || ether->type != BE16(ETHER_IPV4))
+	struct ipv4 *ip = datagram(ctx);
+	if (!ip || ip->proto != PROTO_ICMP)
 		return XDP_PASS;
-	struct ipv4 *ip = packet(ctx, sizeof(*ether), sizeof(*ip));
-	if (!ip || ip->version_len >> 4 != 4 || ip->proto != PROTO_ICMP)
-		return XDP_PASS;
+	struct ether *ether = (struct ether *)ip - 1;
 	if (ip->fragment & BE16(IP_MF | IP_OFFSET))
 		return XDP_PASS;
 	u32 header = (ip->version_len & 15) * 4;

@@ -24,12 +24,10 @@ u32 next_id;
 
 SEC("xdp/encap") int encap(struct xdp_md *ctx)
 {
-	struct ether *ether = packet(ctx, 0, sizeof(*ether));
-	if (!ether || ether->type != BE16(ETHER_IPV4))
+	struct ipv4 *ip = datagram(ctx);
+	if (!ip)
 		return XDP_PASS;
-	struct ipv4 *ip = packet(ctx, sizeof(*ether), sizeof(*ip));
-	if (!ip || ip->version_len >> 4 != 4)
-		return XDP_PASS;
+	struct ether *ether = (struct ether *)ip - 1;
 	struct tunnel *tunnel = map_lookup(&tunnels, &ip->dst);
 	if (!tunnel)
 		return XDP_PASS;
