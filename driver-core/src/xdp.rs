@@ -105,7 +105,7 @@ impl<D: DmaMemory> Program<D> {
             ifindex,
             now_ns: 0,
             at_hand: None,
-            // All frames of one poll may go elsewhere.
+            // All frames of one queue's poll may go elsewhere.
             redirected: VecDeque::with_capacity(WEIGHT),
             counters: ProgramCounters::default(),
             first_fault: None,
@@ -122,7 +122,8 @@ impl<D: DmaMemory> Program<D> {
         &mut self.vm
     }
 
-    /// Take the next frame that was redirected, oldest first. Its page is the taker's.
+    /// Take the next frame that was redirected, oldest first. Its page is the taker's. To be called until nothing is left
+    /// after each poll of a queue: there is room for one poll's frames, and those of a second are refused.
     pub fn take_redirected(&mut self) -> Option<Redirected<D::Page>> {
         self.redirected.pop_front()
     }
@@ -198,7 +199,7 @@ impl<D: DmaMemory> XdpHook<D> for Program<D> {
     }
 
     fn redirect(&mut self, _: RedirectTarget, frame: XdpFrame<D::Page>) -> Result<(), XdpFrame<D::Page>> {
-        // More than one poll's frames wait only for an owner who never takes any.
+        // The frames of one poll have room: its owner takes them before it polls another queue.
         match self.at_hand.take() {
             Some((target, rel_qid)) if self.redirected.len() < WEIGHT => {
                 self.redirected.push_back(Redirected { target, rel_qid, frame });

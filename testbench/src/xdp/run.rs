@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use xdp_vm::{FRAME_BYTES_MIN, Outcome, RESERVED_BYTES, RxMeta, TAILROOM_BYTES, Target, Verdict, XdpBuff};
+use xdp_vm::{FRAME_BYTES_MIN, Outcome, RxMeta, TAILROOM_BYTES, Target, Verdict, XdpBuff};
 
 use super::load::Subject;
+use crate::host_memory::PAGE_SIZE;
 
 /// Where a received frame begins in its page.
-const HEADROOM_BYTES: usize = 256;
-const PAGE_BYTES: usize = 4096;
+const HEADROOM_BYTES: usize = driver_core::HEADROOM_BYTES as usize;
 /// Longest frame that lies in one page with room on both sides.
-const FRAME_BYTES_MAX: usize = PAGE_BYTES - HEADROOM_BYTES - TAILROOM_BYTES;
-
-const _: () = assert!(HEADROOM_BYTES >= RESERVED_BYTES);
+const FRAME_BYTES_MAX: usize = PAGE_SIZE - HEADROOM_BYTES - TAILROOM_BYTES;
 
 /// What a program may say of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -128,7 +126,7 @@ impl Subject {
         }
         // What an earlier frame left in the page would be seen by a program that grows this one.
         page.clear();
-        page.resize(PAGE_BYTES, 0);
+        page.resize(PAGE_SIZE, 0);
         page[HEADROOM_BYTES..HEADROOM_BYTES + frame.len()].copy_from_slice(frame);
         let (outcome, start, len) = match XdpBuff::new(page, HEADROOM_BYTES, frame.len()) {
             Ok(mut buff) => (self.vm.run(&mut buff, meta), buff.start(), buff.len_bytes()),
